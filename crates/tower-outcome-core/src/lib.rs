@@ -1,1 +1,49 @@
-//! Placeholder.
+#![doc = include_str!("../README.md")]
+
+mod answer;
+mod attempt;
+mod broken_body;
+mod classify;
+mod clock;
+mod config;
+mod context;
+mod deadline;
+pub mod delivery;
+mod failure;
+mod outcome;
+pub mod peek;
+mod priority;
+mod random;
+mod reason;
+mod repeatable;
+pub mod replay;
+mod report;
+mod retry_after;
+pub mod witness;
+
+pub use self::{
+    answer::Answer,
+    attempt::Attempt,
+    broken_body::BrokenBody,
+    classify::{
+        BodyRule, BodySeen, Classify, Decision, GrpcCall, GrpcClassifier, GrpcClassifierBuilder, HeadRule,
+        HttpCall, HttpClassifier, HttpClassifierBuilder, Judged, RepeatableMethods, Verdict,
+    },
+    clock::{Clock, ManualClock, SystemClock},
+    config::ConfigError,
+    context::{CallContext, Phase},
+    deadline::Deadline,
+    delivery::{Delivery, FailureKind, Proof},
+    failure::{BoxError, Failure},
+    outcome::Outcome,
+    priority::Priority,
+    random::{Random, SplitMix64},
+    reason::Reason,
+    repeatable::{Repeatable, RepeatableBecause},
+    replay::{Replay, ReplayBody, ReplayLayer},
+    report::{CallReport, NotReady, NotRetried},
+    retry_after::{Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback},
+    witness::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer},
+};
+#[cfg(feature = "hyper-util")]
+pub use self::witness::{WitnessConnector, WitnessIo};
