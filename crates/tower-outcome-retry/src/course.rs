@@ -1,0 +1,281 @@
+//! The course of one call: what was tried, and what is to be done next.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use http::{Response, response};
+use tokio::time::{Instant, Sleep, sleep};
+use tower_outcome_core::{
+    Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Deadline, Decision, Delivery,
+    Failure, HintForm, NotRetried, Outcome, Phase, Reason, Replay,
+    peek::{Peek, PeekBody},
+};
+
+use crate::{
+    Budget,
+    budget::Reservation,
+    config::{BudgetSource, Config},
+    snapshot::Snapshot,
+};
+
+/// What one call needs to know between its attempts.
+pub(crate) struct Course<S, B, C: Classify> {
+    pub(crate) config: Arc<Config<C>>,
+    pub(crate) call: C::Call,
+    /// What it takes to send the request again, or why that is impossible.
+    pub(crate) spare: Result<Spare<S, B>, NotRetried>,
+    /// The call's own budget; `None` is the layer's.
+    pub(crate) budget: Option<Budget>,
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) context: Option<CallContext>,
+    /// When the first attempt started, where somebody asks.
+    pub(crate) started: Option<Instant>,
+    /// `None` as long as the first attempt has not failed.
+    pub(crate) cold: Option<Box<Cold>>,
+}
+
+/// What it takes to send the request again.
+pub(crate) struct Spare<S, B> {
+    pub(crate) service: S,
+    pub(crate) head: Snapshot,
+    pub(crate) body: B,
+}
+
+/// What only a call in trouble needs.
+pub(crate) struct Cold {
+    pub(crate) attempt: Attempt,
+    pub(crate) waited: Duration,
+    /// Failures since the backoff began or was reset.
+    failures: u32,
+    furthest: Delivery,
+    /// What the attempt under way has taken from the budget; decided when it has ended.
+    pub(crate) reservation: Option<Reservation>,
+}
+
+/// What is held while the next attempt is not sent yet.
+pub(crate) struct Waiting<RB> {
+    /// `None` once the wait is over.
+    pub(crate) sleep: Option<Pin<Box<Sleep>>>,
+    pub(crate) last: Last<RB>,
+    /// Taken when the attempt is scheduled, so that retries which are still waiting count.
+    pub(crate) reservation: Option<Reservation>,
+}
+
+/// The result of the last attempt, kept until the next one is sent: whatever prevents that replaces
+/// nothing.
+pub(crate) struct Last<RB> {
+    pub(crate) result: LastResult<RB>,
+    pub(crate) decision: Decision,
+}
+
+pub(crate) enum LastResult<RB> {
+    /// The body is read during the backoff, and kept as long as the response may be returned.
+    Response(response::Parts, Peek<RB>),
+    Error(BoxError),
+}
+
+/// What a call ends with.
+pub(crate) type Output<RB> = Result<Response<PeekBody<RB, BrokenBody>>, BoxError>;
+
+/// What to do next.
+pub(crate) enum Step<RB> {
+    Return(Output<RB>),
+    Wait(Box<Waiting<RB>>),
+}
+
+// === impl Course ===
+
+impl<S, B, C: Classify> Course<S, B, C> {
+    pub(crate) fn attempt(&self) -> Attempt {
+        self.cold
+            .as_ref()
+            .map_or(Attempt::FIRST, |cold| cold.attempt)
+    }
+
+    /// The end of a call that succeeded on its first attempt, by the head alone: the hot path.
+    pub(crate) fn succeed<RB>(&self, head: response::Parts, body: RB) -> Output<RB> {
+        self.budget().deposit();
+        if let Some(context) = &self.context {
+            context.end_attempt(Outcome::Success, Delivery::Answered);
+            context.enter(Phase::ReadingBody);
+        }
+        let if_broken = self.config.classifier.broken_body(&self.call, Attempt::FIRST);
+        let body = PeekBody::new(body).with_error_map(BrokenBody::new(if_broken));
+        Ok(Response::from_parts(head, body))
+    }
+
+    fn budget(&self) -> &Budget {
+        match (&self.budget, &self.config.budget) {
+            (Some(budget), _) | (None, BudgetSource::Shared(budget)) => budget,
+            // A budget by request was chosen when the call began.
+            (None, BudgetSource::ByRequest(_)) => &UNLIMITED,
+        }
+    }
+}
+
+static UNLIMITED: Budget = Budget::unlimited();
+
+impl<S, B: Replay, C: Classify> Course<S, B, C> {
+    /// An attempt has ended: returns its result, or schedules the next one.
+    pub(crate) fn conclude<RB>(&mut self, result: LastResult<RB>, mut decision: Decision) -> Step<RB> {
+        let body_failed = self.spare.as_ref().is_ok_and(|spare| spare.body.failed());
+        if let (true, Outcome::Retryable { .. }) = (body_failed, decision.outcome) {
+            // The caller's own error: the next attempt would meet it again.
+            decision.outcome = Outcome::Permanent {
+                reason: Reason::RequestBody,
+            };
+        }
+        let cold = self.cold.get_or_insert_with(Box::default);
+        cold.furthest = if cold.attempt == Attempt::FIRST {
+            decision.delivery
+        } else {
+            cold.furthest.furthest(decision.delivery)
+        };
+        if let Some(reservation) = cold.reservation.take() {
+            // A retry that succeeds gets its tokens back.
+            if !decision.outcome.is_success() {
+                reservation.spend();
+            }
+        }
+        if let Some(context) = &self.context {
+            context.end_attempt(decision.outcome, decision.delivery);
+        }
+        if decision.outcome.is_success() {
+            if self.attempt() == Attempt::FIRST {
+                self.budget().deposit();
+            }
+            return Step::Return(self.finish(Last { result, decision }, None));
+        }
+        let last = Last { result, decision };
+        match self.schedule(&last) {
+            Ok((delay, reservation)) => {
+                if let Some(context) = &self.context {
+                    context.enter(Phase::BackingOff);
+                }
+                let cold = self.cold.get_or_insert_with(Box::default);
+                cold.waited = cold.waited.saturating_add(delay);
+                Step::Wait(Box::new(Waiting {
+                    sleep: Some(Box::pin(sleep(delay))),
+                    last,
+                    reservation: Some(reservation),
+                }))
+            }
+            Err(not_retried) => Step::Return(self.finish(last, Some(not_retried))),
+        }
+    }
+
+    /// Decides whether there is another attempt, and when.
+    fn schedule<RB>(&mut self, last: &Last<RB>) -> Result<(Duration, Reservation), NotRetried> {
+        let Decision { outcome, delivery, .. } = last.decision;
+        let Outcome::Retryable { reason, after } = outcome else {
+            return Err(NotRetried::Outcome);
+        };
+        if last.is_given_up() {
+            return Err(NotRetried::AlreadyGivenUp);
+        }
+        if let Err(why) = &self.spare {
+            return Err(why.clone());
+        }
+        let attempt = self.attempt();
+        let config = &*self.config;
+        if attempt.number() >= config.max_attempts {
+            return Err(NotRetried::Exhausted);
+        }
+        let pushed_back = after.is_some_and(|hint| hint.form() == HintForm::Pushback);
+        let cold = self.cold.get_or_insert_with(Box::default);
+        // gRPC's pushback starts the backoff over (gRFC A6).
+        let failures = if pushed_back { 0 } else { cold.failures };
+        cold.failures = failures.saturating_add(1);
+        let backoff = config.backoff.delay(failures, reason, &*config.random);
+        let delay = config
+            .hints
+            .delay(backoff, after, reason)
+            .ok_or(NotRetried::HintTooLong)?;
+        if let Some(deadline) = self.deadline {
+            if delay >= deadline.remaining(Instant::now()) {
+                return Err(NotRetried::Deadline);
+            }
+        }
+        if let (Some(limit), Some(started)) = (config.elapsed, self.started) {
+            if started.elapsed().saturating_add(delay) > limit {
+                return Err(NotRetried::Elapsed);
+            }
+        }
+        // Last, so that nothing is taken for a retry that is not made.
+        let reservation = self
+            .budget()
+            .reserve(reason, delivery)
+            .ok_or(NotRetried::BudgetSpent)?;
+        Ok((delay, reservation))
+    }
+
+    /// Returns a result with its report.
+    pub(crate) fn finish<RB>(&self, last: Last<RB>, not_retried: Option<NotRetried>) -> Output<RB> {
+        let Last { result, decision } = last;
+        let outcome = decision.outcome;
+        let attempt = self.attempt();
+        let (waited, furthest) = match &self.cold {
+            Some(cold) => (cold.waited, cold.furthest),
+            None => (Duration::ZERO, decision.delivery),
+        };
+        let report = CallReport::new(
+            outcome,
+            furthest,
+            self.config.classifier.repeatable(&self.call),
+        )
+        .with_attempts(attempt.number(), waited)
+        .with_after(outcome.after())
+        .with_not_retried(not_retried);
+        match result {
+            LastResult::Response(mut head, peek) => {
+                if let Some(context) = &self.context {
+                    context.enter(Phase::ReadingBody);
+                }
+                let if_broken = if outcome.is_success() {
+                    self.config.classifier.broken_body(&self.call, attempt)
+                } else {
+                    outcome
+                };
+                // A first attempt that succeeded has nothing to report.
+                if !outcome.is_success() || attempt != Attempt::FIRST {
+                    head.extensions.insert(report);
+                }
+                let body = peek.into_body().with_error_map(BrokenBody::new(if_broken));
+                Ok(Response::from_parts(head, body))
+            }
+            LastResult::Error(error) => Err(Failure::wrap(error, |_| (outcome, furthest))
+                .with_outcome(outcome)
+                .with_delivery(furthest)
+                .with_report(report)
+                .into()),
+        }
+    }
+}
+
+// === impl Cold ===
+
+impl Default for Cold {
+    fn default() -> Self {
+        Self {
+            attempt: Attempt::FIRST,
+            waited: Duration::ZERO,
+            failures: 0,
+            furthest: Delivery::NotSent,
+            reservation: None,
+        }
+    }
+}
+
+// === impl Last ===
+
+impl<RB> Last<RB> {
+    /// Whether a layer below wanted to go on and could not.
+    fn is_given_up(&self) -> bool {
+        let report = match &self.result {
+            LastResult::Response(head, _) => CallReport::of(&head.extensions),
+            LastResult::Error(error) => Failure::of(&**error).and_then(Failure::report),
+        };
+        report
+            .and_then(CallReport::not_retried)
+            .is_some_and(NotRetried::is_giving_up)
+    }
+}

@@ -1,0 +1,305 @@
+//! The response future of Retry.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use http::{Request, Response, response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tokio::time::Instant;
+use tower_outcome_core::{
+    BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Phase, Replay, Verdict,
+    peek::{FirstFrame, Peek, PeekBody, Peeked},
+};
+use tower_service::Service;
+
+use crate::course::{Course, LastResult, Output, Step, Waiting};
+
+pin_project! {
+    /// The response future of [`Retry`](crate::Retry).
+    ///
+    /// Dropping it drops the attempt that is under way or the wait before the next one, and gives
+    /// back what it took from the budget.
+    pub struct ResponseFuture<S, B, C, RB>
+    where
+        S: Service<Request<B>>,
+        C: Classify,
+    {
+        #[pin]
+        state: State<S::Future, RB>,
+        course: Course<S, B, C>,
+    }
+}
+
+pin_project! {
+    // All but the hot state are boxed, so that the future stays small.
+    #[project = StateProj]
+    #[project_replace = StateOwned]
+    enum State<F, RB> {
+        // An attempt is under way.
+        Sending { #[pin] future: F },
+        // Its response is here, and the classifier wants to see the body.
+        Peeking { peeking: Box<Peeking<RB>> },
+        // Waiting before the next attempt, then making the inner service ready for it. Nothing of
+        // the inner service is held during the wait.
+        Waiting { waiting: Box<Waiting<RB>> },
+        Done,
+    }
+}
+
+/// A response whose body is being looked at.
+struct Peeking<RB> {
+    head: response::Parts,
+    peek: Peek<RB>,
+    whole: bool,
+}
+
+// === impl ResponseFuture ===
+
+impl<S, B, C, RB> ResponseFuture<S, B, C, RB>
+where
+    S: Service<Request<B>>,
+    C: Classify,
+{
+    pub(crate) fn new(future: S::Future, course: Course<S, B, C>) -> Self {
+        Self {
+            state: State::Sending { future },
+            course,
+        }
+    }
+}
+
+impl<S, B, C, RB> Future for ResponseFuture<S, B, C, RB>
+where
+    S: Service<Request<B>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+    C: Classify,
+    B: Replay,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Output = Output<RB>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let course = this.course;
+        loop {
+            let step = match this.state.as_mut().project() {
+                // ## Sending => (Done | Peeking | Waiting)
+                StateProj::Sending { future } => match ready!(future.poll(cx)) {
+                    Ok(response) => {
+                        let (head, body) = response.into_parts();
+                        let classifier = &course.config.classifier;
+                        let verdict = classifier.response(&course.call, course.attempt(), &head);
+                        match verdict {
+                            Verdict::Decided(decision) => {
+                                if decision.outcome.is_success() && course.cold.is_none() {
+                                    return Poll::Ready(course.succeed(head, body));
+                                }
+                                let peek = Peek::new(body, course.config.drain_limit);
+                                course.conclude(LastResult::Response(head, peek), decision)
+                            }
+                            verdict => {
+                                let peeking = Box::new(Peeking::new(head, body, verdict));
+                                this.state.set(State::Peeking { peeking });
+                                continue;
+                            }
+                        }
+                    }
+                    Err(error) => {
+                        let error = error.into();
+                        let classifier = &course.config.classifier;
+                        let decision = classifier.error(&course.call, course.attempt(), &*error);
+                        course.conclude(LastResult::Error(error), decision)
+                    }
+                },
+                // ## Peeking => (Done | Waiting)
+                StateProj::Peeking { peeking } => {
+                    let decision = ready!(peeking.poll(cx, course));
+                    let StateOwned::Peeking { peeking } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("it was peeking a line above");
+                    };
+                    let Peeking { head, peek, .. } = *peeking;
+                    let peek = peek.into_body().peek(course.config.drain_limit);
+                    course.conclude(LastResult::Response(head, peek), decision)
+                }
+                // ## Waiting => (Waiting | Sending | Done)
+                StateProj::Waiting { waiting } => {
+                    waiting.read_ahead(cx);
+                    if let Some(sleep) = &mut waiting.sleep {
+                        ready!(sleep.as_mut().poll(cx));
+                        waiting.sleep = None;
+                    }
+                    match ready!(poll_resend(cx, course, waiting)) {
+                        Ok(future) => {
+                            this.state.set(State::Sending { future });
+                            continue;
+                        }
+                        Err(why) => {
+                            let StateOwned::Waiting { waiting } =
+                                this.state.as_mut().project_replace(State::Done)
+                            else {
+                                unreachable!("it was waiting a line above");
+                            };
+                            Step::Return(course.finish(waiting.last, Some(why)))
+                        }
+                    }
+                }
+                // Polled after completion, which the contract of futures leaves open.
+                StateProj::Done => return Poll::Pending,
+            };
+            match step {
+                Step::Return(output) => {
+                    this.state.set(State::Done);
+                    return Poll::Ready(output);
+                }
+                // The attempt's future goes, and with it whatever it held of the inner service.
+                Step::Wait(waiting) => this.state.set(State::Waiting { waiting }),
+            }
+        }
+    }
+}
+
+/// Makes the inner service ready and sends the request again, or says why not.
+fn poll_resend<S, B, C, RB>(
+    cx: &mut Context<'_>,
+    course: &mut Course<S, B, C>,
+    waiting: &mut Waiting<RB>,
+) -> Poll<Result<S::Future, NotRetried>>
+where
+    S: Service<Request<B>>,
+    S::Error: Into<BoxError>,
+    C: Classify,
+    B: Replay,
+{
+    let spare = match &mut course.spare {
+        Ok(spare) => spare,
+        Err(why) => return Poll::Ready(Err(why.clone())),
+    };
+    if let Err(error) = ready!(spare.service.poll_ready(cx)) {
+        let why = NotReady::new(error.into());
+        return Poll::Ready(Err(NotRetried::NotReady(why)));
+    }
+    // Becoming ready may have taken its time.
+    if course
+        .deadline
+        .is_some_and(|deadline| deadline.is_over(Instant::now()))
+    {
+        return Poll::Ready(Err(NotRetried::Deadline));
+    }
+    let request = spare
+        .body
+        .replay()
+        .and_then(|body| spare.head.restore(body));
+    let Some(mut request) = request else {
+        return Poll::Ready(Err(NotRetried::BodyNotReplayable));
+    };
+    let cold = course.cold.get_or_insert_with(Box::default);
+    let maybe_applied = !waiting.last.decision.delivery.proves_not_applied();
+    cold.attempt = cold.attempt.next(maybe_applied);
+    cold.reservation = waiting.reservation.take();
+    request.extensions_mut().insert(cold.attempt);
+    if let Some(context) = &course.context {
+        context.begin_attempt();
+        context.enter(Phase::Queued);
+    }
+    Poll::Ready(Ok(spare.service.call(request)))
+}
+
+impl<S, B, C, RB> fmt::Debug for ResponseFuture<S, B, C, RB>
+where
+    S: Service<Request<B>>,
+    C: Classify,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Sending { .. } => "sending",
+            State::Peeking { .. } => "peeking",
+            State::Waiting { .. } => "waiting",
+            State::Done => "done",
+        };
+        f.debug_struct("ResponseFuture")
+            .field("state", &state)
+            .field("call", &self.course.call)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Peeking ===
+
+impl<RB> Peeking<RB>
+where
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    fn new(head: response::Parts, body: RB, verdict: Verdict) -> Self {
+        let (limit, whole) = match verdict {
+            Verdict::NeedsBody { limit } => (limit, true),
+            _ => (0, false),
+        };
+        Self {
+            head,
+            peek: PeekBody::new(body).peek(limit),
+            whole,
+        }
+    }
+
+    fn poll<S, B, C: Classify>(
+        &mut self,
+        cx: &mut Context<'_>,
+        course: &Course<S, B, C>,
+    ) -> Poll<Decision> {
+        let bytes;
+        let seen = if self.whole {
+            match ready!(self.peek.poll_peek(cx)) {
+                Peeked::Complete(body) => {
+                    bytes = body;
+                    BodySeen::Whole {
+                        body: &bytes,
+                        trailers: self.peek.trailers(),
+                    }
+                }
+                Peeked::TooLarge => BodySeen::TooLarge,
+                Peeked::Failed => BodySeen::Failed,
+            }
+        } else {
+            match ready!(self.peek.poll_first(cx)) {
+                FirstFrame::Data => BodySeen::Began,
+                FirstFrame::Trailers(trailers) => BodySeen::Whole {
+                    body: &[],
+                    trailers: Some(trailers),
+                },
+                FirstFrame::End => BodySeen::Whole {
+                    body: &[],
+                    trailers: None,
+                },
+                FirstFrame::Failed => BodySeen::Failed,
+            }
+        };
+        let classifier = &course.config.classifier;
+        Poll::Ready(classifier.body(&course.call, course.attempt(), &self.head, seen))
+    }
+}
+
+// === impl Waiting ===
+
+impl<RB> Waiting<RB>
+where
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    /// Reads the response that is about to be discarded, so that its connection can be used again.
+    /// What was read is kept, in case the response is returned after all.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) {
+        if let LastResult::Response(_, peek) = &mut self.last.result {
+            // The wait goes on either way.
+            let _ = peek.poll_peek(cx);
+        }
+    }
+}
