@@ -73,7 +73,7 @@ pub(crate) struct Order {
     gate: Vec<(String, String)>,
     refusal: Option<Answer>,
     pub(crate) fault: Option<Fault>,
-    pub(crate) grpc: bool,
+    grpc: bool,
 }
 
 /// Keeps a venue from looking idle while something is in progress.
@@ -163,59 +163,34 @@ impl Desk {
     /// Writes a request down and draws its fate.
     pub(crate) fn arrive(&self, head: Head, protocol: Protocol, connection: u64) -> Order {
         let at = self.start.elapsed();
-        let header = |name| find(&head.headers, name).map(str::to_owned);
-        let operation = header("x-operation-id");
-        let key = header("idempotency-key");
-        let client = header("x-client");
         let asked: Option<Fault> =
             find(&head.headers, Fault::HEADER).and_then(|text| text.parse().ok());
-        let grpc = header("content-type").is_some_and(|kind| kind.starts_with("application/grpc"));
+        let mut entry = head.entry(protocol, connection, at);
 
         let mut guard = self.lock();
         let book = &mut *guard;
-        let admission = book.gate.admit(client.as_deref(), at);
+        let admission = book.gate.admit(entry.client.as_deref(), at);
         let arrival = book.arrivals;
         book.arrivals += 1;
-        let drawn = match &operation {
+        let plan = self.plan.as_ref();
+        let drawn = match &entry.operation {
             Some(operation) => {
                 let attempts = book.attempts.entry(operation.clone()).or_default();
                 *attempts += 1;
-                self.plan
-                    .as_ref()
-                    .and_then(|plan| plan.draw(operation, *attempts - 1))
+                plan.and_then(|plan| plan.draw(operation, *attempts - 1))
             }
-            None => self
-                .plan
-                .as_ref()
-                .and_then(|plan| plan.draw_arrival(arrival)),
+            None => plan.and_then(|plan| plan.draw_arrival(arrival)),
         };
         // The limiter stands in front of everything, faults included.
         let fault = match admission.refusal {
             Some(_) => None,
             None => asked.or_else(|| drawn.cloned()),
         };
-        let place = book.entries.len();
-        if let Some(operation) = &operation {
-            let places = book.operations.entry(operation.clone()).or_default();
-            places.push(place);
-        }
-        book.entries.push(Entry {
-            operation,
-            key: key.clone(),
-            client,
-            method: head.method.clone(),
-            path: head.path.clone(),
-            protocol,
-            connection,
-            at,
-            received: Received::Head,
-            body_length: 0,
-            body_hash: FNV_START,
-            applied: false,
-            replayed: false,
-            answered: None,
-            fault: fault.clone(),
-        });
+        entry.fault.clone_from(&fault);
+        let key = entry.key.clone();
+        let grpc = find(&head.headers, "content-type")
+            .is_some_and(|kind| kind.starts_with("application/grpc"));
+        let place = book.push(entry);
         Order {
             place,
             edition: book.edition,
@@ -228,6 +203,15 @@ impl Desk {
             fault,
             grpc,
         }
+    }
+
+    /// Writes a request down that nothing will ever happen to.
+    ///
+    /// It counts neither for the limiter nor for the plan: whether a client still sends on a
+    /// connection that was called off is a matter of timing, and fates are not.
+    pub(crate) fn ignore(&self, head: Head, protocol: Protocol, connection: u64) {
+        let at = self.start.elapsed();
+        self.lock().push(head.entry(protocol, connection, at));
     }
 
     /// Takes a piece of the body; false when the body is longer than the venue takes.
@@ -252,13 +236,11 @@ impl Desk {
 
     /// Acts on a complete request, unless the limiter, a demand or its key forbids it.
     pub(crate) fn act(&self, order: &mut Order) -> Answer {
-        let gate = std::mem::take(&mut order.gate);
-        let mut answer = match order.refusal.take() {
+        let answer = match order.refusal.take() {
             Some(refusal) => refusal,
             None => self.demand_and_apply(order),
         };
-        answer.headers.extend(gate);
-        answer
+        order.sign(answer)
     }
 
     fn demand_and_apply(&self, order: &Order) -> Answer {
@@ -385,8 +367,45 @@ impl Book {
         self.operations.keys().map(String::as_str)
     }
 
+    /// Writes an entry down and returns its place.
+    fn push(&mut self, entry: Entry) -> usize {
+        let place = self.entries.len();
+        if let Some(operation) = &entry.operation {
+            let places = self.operations.entry(operation.clone()).or_default();
+            places.push(place);
+        }
+        self.entries.push(entry);
+        place
+    }
+
     fn is_settled(&self, ticket: u64, closed: bool) -> bool {
         self.stopped || self.turned >= ticket && self.busy == 0 && (!closed || self.open == 0)
+    }
+}
+
+// === impl Head ===
+
+impl Head {
+    /// The entry of a request of which nothing but the head was read.
+    fn entry(&self, protocol: Protocol, connection: u64, at: Duration) -> Entry {
+        let header = |name| find(&self.headers, name).map(str::to_owned);
+        Entry {
+            operation: header("x-operation-id"),
+            key: header("idempotency-key"),
+            client: header("x-client"),
+            method: self.method.clone(),
+            path: self.path.clone(),
+            protocol,
+            connection,
+            at,
+            received: Received::Head,
+            body_length: 0,
+            body_hash: FNV_START,
+            applied: false,
+            replayed: false,
+            answered: None,
+            fault: None,
+        }
     }
 }
 
@@ -413,7 +432,9 @@ impl Order {
         self.head.method == "HEAD"
     }
 
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refusal.is_some()
+    /// Puts the headers of the limiter on an answer.
+    pub(crate) fn sign(&self, mut answer: Answer) -> Answer {
+        answer.headers.extend(self.gate.iter().cloned());
+        answer
     }
 }

@@ -124,7 +124,7 @@ pub enum Fault {
     StaleRequestTimeout,
     /// Answers a gRPC call with a status.
     ///
-    /// On HTTP/1 `grpc-status` travels in the head, whatever the form.
+    /// On HTTP/1 trailers travel behind a chunked body.
     Grpc {
         /// The `grpc-status`.
         code: u32,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod answer;
+mod course;
 mod demand;
 mod desk;
 mod fault;
