@@ -89,6 +89,11 @@ impl Answer {
         }
     }
 
+    /// Whether answers with this status never have a body (RFC 9110, section 6.4.1).
+    pub(crate) fn is_bodyless(&self) -> bool {
+        matches!(self.status, 204 | 304)
+    }
+
     /// The head of a gRPC answer.
     pub(crate) fn grpc() -> Self {
         Self::status(200).header("content-type", "application/grpc")

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use crate::answer::find;
 use crate::ledger::{FNV_START, fnv1a_more};
 use crate::limit::Gate;
-use crate::{Answer, AtAccept, Demand, Entry, Fault, Plan, Protocol, Received, Request};
+use crate::{Answer, AtAccept, Demand, Entry, Fault, Ledger, Plan, Protocol, Received, Request};
 
 /// Answers applied requests.
 pub(crate) type Handler = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -163,8 +164,7 @@ impl Desk {
     /// Writes a request down and draws its fate.
     pub(crate) fn arrive(&self, head: Head, protocol: Protocol, connection: u64) -> Order {
         let at = self.start.elapsed();
-        let asked: Option<Fault> =
-            find(&head.headers, Fault::HEADER).and_then(|text| text.parse().ok());
+        let asked = find(&head.headers, Fault::HEADER).map(Fault::from_str);
         let mut entry = head.entry(protocol, connection, at);
 
         let mut guard = self.lock();
@@ -182,9 +182,12 @@ impl Desk {
             None => plan.and_then(|plan| plan.draw_arrival(arrival)),
         };
         // The limiter stands in front of everything, faults included.
-        let fault = match admission.refusal {
-            Some(_) => None,
-            None => asked.or_else(|| drawn.cloned()),
+        let (refusal, fault) = match (admission.refusal, asked) {
+            (Some(refusal), _) => (Some(refusal), None),
+            (None, Some(Ok(fault))) => (None, Some(fault)),
+            // A test that asks for what does not exist should hear of it.
+            (None, Some(Err(error))) => (Some(Answer::status(400).body(error.to_string())), None),
+            (None, None) => (None, drawn.cloned()),
         };
         entry.fault.clone_from(&fault);
         let key = entry.key.clone();
@@ -199,7 +202,7 @@ impl Desk {
             body: BytesMut::new(),
             hash: FNV_START,
             gate: admission.headers,
-            refusal: admission.refusal,
+            refusal,
             fault,
             grpc,
         }
@@ -390,9 +393,9 @@ impl Head {
     fn entry(&self, protocol: Protocol, connection: u64, at: Duration) -> Entry {
         let header = |name| find(&self.headers, name).map(str::to_owned);
         Entry {
-            operation: header("x-operation-id"),
-            key: header("idempotency-key"),
-            client: header("x-client"),
+            operation: header(Ledger::OPERATION_HEADER),
+            key: header(Ledger::KEY_HEADER),
+            client: header(Ledger::CLIENT_HEADER),
             method: self.method.clone(),
             path: self.path.clone(),
             protocol,

@@ -84,6 +84,15 @@ pub enum Received {
 // === impl Ledger ===
 
 impl Ledger {
+    /// The request header that names the logical call, the same on all its attempts.
+    pub const OPERATION_HEADER: &'static str = "x-operation-id";
+
+    /// The request header with the idempotency key.
+    pub const KEY_HEADER: &'static str = "idempotency-key";
+
+    /// The request header that names the client, for limits and bans.
+    pub const CLIENT_HEADER: &'static str = "x-client";
+
     pub(crate) fn new(desk: Arc<Desk>) -> Self {
         Self { desk }
     }
@@ -107,7 +116,7 @@ impl Ledger {
         self.select(|entry| entry.client.as_deref() == Some(client))
     }
 
-    /// Returns a copy of the entries that meet a condition.
+    /// Returns a copy of the entries that meet a condition, which must not ask the ledger itself.
     #[must_use]
     pub fn select(&self, mut condition: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
         self.desk.read(|book| {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
@@ -317,18 +318,22 @@ async fn attend(stream: TcpStream, desk: Arc<Desk>, open: Open) {
     let _ = stream.set_nodelay(true);
     let mut start = [0; http2::PREFACE.len()];
     loop {
+        // Asked first: what is peeked at afterwards is then all that there will be.
+        let Ok(ready) = stream.ready(Interest::READABLE).await else {
+            return;
+        };
         let Ok(seen) = stream.peek(&mut start).await else {
             return;
         };
-        if seen == 0 {
-            return;
-        }
         if start[..seen] != http2::PREFACE[..seen] {
             http1::serve(stream, desk, open).await;
             return;
         }
         if seen == start.len() {
             http2::serve(stream, desk, open).await;
+            return;
+        }
+        if ready.is_read_closed() || seen == 0 {
             return;
         }
         // Peeking leaves the bytes unread, so readiness does not tell when more arrive.

@@ -23,8 +23,33 @@ struct Fields {
 
 // === impl Fault ===
 
+impl Fault {
+    /// Returns the name of the variant as in its text, for example `reset-stream`; a label for
+    /// reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => "status",
+            Self::ErrorBody { .. } => "error-body",
+            Self::EarlyAnswer { .. } => "early-answer",
+            Self::Close { .. } => "close",
+            Self::Reset { .. } => "reset",
+            Self::Stall { .. } => "stall",
+            Self::Drip { .. } => "drip",
+            Self::RefuseStream => "refuse-stream",
+            Self::ResetStream { .. } => "reset-stream",
+            Self::GoAway { .. } => "goaway",
+            Self::CloseIdle => "close-idle",
+            Self::ResetIdle => "reset-idle",
+            Self::StaleRequestTimeout => "stale-request-timeout",
+            Self::Grpc { .. } => "grpc",
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
         match self {
             Self::Status {
                 code,
@@ -33,7 +58,7 @@ impl fmt::Display for Fault {
                 headers,
                 body,
             } => {
-                write!(f, "status;code={code};applied={applied}")?;
+                write!(f, ";code={code};applied={applied}")?;
                 optional(f, "retry-after", retry_after.as_deref())?;
                 for (name, value) in headers {
                     write!(f, ";header={}:{}", encode(name), encode(value))?;
@@ -41,17 +66,12 @@ impl fmt::Display for Fault {
                 optional(f, "body", body.as_deref())
             }
             Self::ErrorBody { applied, body } => {
-                write!(f, "error-body;applied={applied};body={}", encode(body))
+                write!(f, ";applied={applied};body={}", encode(body))
             }
-            Self::EarlyAnswer { code, drain } => {
-                write!(f, "early-answer;code={code};drain={drain}")
-            }
-            Self::Close { at } => write!(f, "close;at={at}"),
-            Self::Reset { at } => write!(f, "reset;at={at}"),
-            Self::Stall { at } => write!(f, "stall;at={at}"),
-            Self::Drip { interval } => write!(f, "drip;us={}", interval.as_micros()),
-            Self::RefuseStream => f.write_str("refuse-stream"),
-            Self::ResetStream { code, at } => write!(f, "reset-stream;code={code};at={at}"),
+            Self::EarlyAnswer { code, drain } => write!(f, ";code={code};drain={drain}"),
+            Self::Close { at } | Self::Reset { at } | Self::Stall { at } => write!(f, ";at={at}"),
+            Self::Drip { interval } => write!(f, ";us={}", interval.as_micros()),
+            Self::ResetStream { code, at } => write!(f, ";code={code};at={at}"),
             Self::GoAway {
                 last,
                 code,
@@ -59,19 +79,19 @@ impl fmt::Display for Fault {
                 close,
             } => write!(
                 f,
-                "goaway;last={last};code={code};applied={applied};close={close}"
+                ";last={last};code={code};applied={applied};close={close}"
             ),
-            Self::CloseIdle => f.write_str("close-idle"),
-            Self::ResetIdle => f.write_str("reset-idle"),
-            Self::StaleRequestTimeout => f.write_str("stale-request-timeout"),
             Self::Grpc {
                 code,
                 form,
                 pushback,
                 applied,
             } => {
-                write!(f, "grpc;code={code};form={form};applied={applied}")?;
+                write!(f, ";code={code};form={form};applied={applied}")?;
                 optional(f, "pushback", pushback.as_deref())
+            }
+            Self::RefuseStream | Self::CloseIdle | Self::ResetIdle | Self::StaleRequestTimeout => {
+                Ok(())
             }
         }
     }
@@ -350,6 +370,7 @@ mod tests {
         for fault in Fault::all().chain([odd]) {
             let text = fault.to_string();
             assert_eq!(text.parse(), Ok(fault.clone()), "{text}");
+            assert!(text.starts_with(fault.name()));
             assert_eq!(fault.header_value().as_bytes(), text.as_bytes());
         }
     }

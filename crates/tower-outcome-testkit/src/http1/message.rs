@@ -84,7 +84,7 @@ pub(super) fn chunk_size(line: &[u8]) -> io::Result<u64> {
 /// Makes a whole answer; with trailers the body is chunked.
 pub(super) fn answer(answer: &Answer, keep_alive: bool, to_head: bool) -> Vec<u8> {
     let mut bytes = head(answer, None, keep_alive);
-    if to_head || is_bodyless(answer.status) {
+    if to_head || answer.is_bodyless() {
         return bytes;
     }
     if answer.trailers.is_empty() {
@@ -112,17 +112,12 @@ pub(super) fn head(answer: &Answer, length: Option<usize>, keep_alive: bool) -> 
     }
     if length.is_none() && !answer.trailers.is_empty() {
         bytes.extend_from_slice(b"transfer-encoding: chunked\r\n");
-    } else if !is_bodyless(answer.status) {
+    } else if !answer.is_bodyless() {
         let length = length.unwrap_or(answer.body.len());
         bytes.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
     }
     bytes.extend_from_slice(b"\r\n");
     bytes
-}
-
-/// Whether answers with this status never have a body (RFC 9112, section 6.3).
-fn is_bodyless(status: u16) -> bool {
-    matches!(status, 204 | 304)
 }
 
 fn fields(bytes: &mut Vec<u8>, fields: &[(String, String)]) {

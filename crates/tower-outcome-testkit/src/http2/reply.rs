@@ -84,10 +84,7 @@ impl Session {
                 self.die(id, death);
                 return;
             }
-            Course::Partial(answer, death) => {
-                let (promised, part) = course::cut(&answer);
-                Outgoing::part(answer, promised, part, death)
-            }
+            Course::Partial(answer, death) => Outgoing::part(answer, to_head, death),
             Course::Answer(answer, then) => Outgoing::whole(answer, to_head, Finish::End(then)),
             Course::Drip(answer, interval) => Outgoing {
                 drip: Some(interval),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::Answer;
-use crate::course::{Death, Then};
+use crate::course::{self, Death, Then};
 use crate::desk::Order;
 
 /// One stream that is not closed on both sides.
@@ -58,14 +58,16 @@ pub(super) enum Finish {
 impl Outgoing {
     /// An answer that is sent whole. Answers with trailers promise no length.
     pub(super) fn whole(answer: Answer, to_head: bool, finish: Finish) -> Self {
-        let promised = answer.trailers.is_empty().then_some(answer.body.len());
+        let bodyless = answer.is_bodyless();
+        let promises = answer.trailers.is_empty() && !bodyless;
+        let body = if to_head || bodyless {
+            Bytes::new()
+        } else {
+            answer.body.clone()
+        };
         Self {
-            promised,
-            body: if to_head {
-                Bytes::new()
-            } else {
-                answer.body.clone()
-            },
+            promised: promises.then_some(answer.body.len()),
+            body,
             answer,
             drip: None,
             finish,
@@ -74,11 +76,12 @@ impl Outgoing {
     }
 
     /// An answer that is cut off.
-    pub(super) fn part(answer: Answer, promised: usize, part: Bytes, death: Death) -> Self {
+    pub(super) fn part(answer: Answer, to_head: bool, death: Death) -> Self {
+        let (promised, part) = course::cut(&answer);
         Self {
             answer,
             promised: Some(promised),
-            body: part,
+            body: if to_head { Bytes::new() } else { part },
             drip: None,
             finish: Finish::Die(death),
             started: false,

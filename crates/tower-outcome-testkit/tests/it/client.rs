@@ -51,7 +51,7 @@ pub(crate) async fn send(client: &Hyper, request: Request<Full<Bytes>>) -> Seen 
     }
 }
 
-pub(crate) async fn read(response: Response<Incoming>) -> Seen {
+async fn read(response: Response<Incoming>) -> Seen {
     let (head, body) = response.into_parts();
     let body = body.collect().await;
     let trailers = body.as_ref().ok().and_then(|body| body.trailers().cloned());

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Request;
 use http_body_util::Full;
-use tower_outcome_testkit::{Fault, GrpcForm, Last, Point, Protocol, Received, Venue};
+use tower_outcome_testkit::{Answer, Fault, GrpcForm, Last, Point, Protocol, Received, Venue};
 
-use crate::client::{BOTH, Seen, client, once, order, read, send, until, with};
+use crate::client::{BOTH, Seen, client, once, order, send, until, with};
 
 #[tokio::test]
 async fn status_is_answered_before_or_after_applying() {
@@ -409,13 +410,44 @@ async fn every_fault_keeps_its_word_about_applying() {
 }
 
 #[tokio::test]
-async fn a_fault_that_cannot_be_read_is_no_fault() {
-    let venue = Venue::start().unwrap();
-    let request = order(&venue, "op")
-        .header(Fault::HEADER, "explode")
-        .body(Full::<Bytes>::default())
-        .unwrap();
-    let response = client(Protocol::Http1).request(request).await.unwrap();
-    assert_eq!(read(response).await.whole(), Some(200));
-    assert_eq!(venue.ledger().entries()[0].fault, None);
+async fn a_fault_that_cannot_be_read_is_reported_and_nothing_applied() {
+    for protocol in BOTH {
+        let venue = Venue::start().unwrap();
+        let request = order(&venue, "op")
+            .header(Fault::HEADER, "close;at=never")
+            .body(Full::default())
+            .unwrap();
+        let seen = send(&client(protocol), request).await;
+        assert_eq!(seen.whole(), Some(400));
+        let Seen::Answer { body: Ok(body), .. } = seen else {
+            panic!("{seen:?}");
+        };
+        assert_eq!(body, "bad at \"never\" in a fault");
+        assert_eq!(venue.ledger().applied("op"), 0);
+    }
+}
+
+#[tokio::test]
+async fn answers_without_a_body_end_with_their_head() {
+    for protocol in BOTH {
+        let venue = Venue::builder()
+            .answer(|request| match request.path.as_str() {
+                "/none" => Answer::status(204).body("not sent"),
+                _ => Answer::status(200).body("not sent to HEAD"),
+            })
+            .start()
+            .unwrap();
+        let client = client(protocol);
+        for (method, path, status) in [("HEAD", "/", 200), ("POST", "/none", 204)] {
+            let request = Request::builder()
+                .method(method)
+                .uri(venue.url(path))
+                .body(Full::default())
+                .unwrap();
+            let seen = send(&client, request).await;
+            assert_eq!(seen.whole(), Some(status), "{protocol:?}: {seen:?}");
+        }
+        // Left-over bytes would have cost the connection.
+        assert_eq!(venue.ledger().connections(), 1, "{protocol:?}");
+    }
 }

@@ -123,6 +123,29 @@ fn damaged_http2_requests_do_not_kill_the_venue() {
 }
 
 #[test]
+fn a_client_that_leaves_within_the_preface_is_noticed() {
+    let venue = Venue::start().unwrap();
+    for length in [0, 1, 23] {
+        assert_eq!(talk(&venue, &frame::PREFACE[..length]), b"");
+    }
+    assert!(venue.ledger().closed(BOUND));
+    assert_eq!(venue.ledger().connections(), 3);
+}
+
+#[test]
+fn a_preface_in_two_parts_is_understood() {
+    let venue = Venue::start().unwrap();
+    let mut stream = TcpStream::connect(venue.addr()).unwrap();
+    let bytes = http2(&[head(1, true, &[("x-operation-id", "op")])]);
+    stream.write_all(&bytes[..9]).unwrap();
+    assert!(venue.ledger().settle(BOUND));
+    stream.write_all(&bytes[9..]).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert!(venue.ledger().closed(BOUND));
+    assert_eq!(venue.ledger().applied("op"), 1);
+}
+
+#[test]
 fn a_request_over_the_body_limit_is_not_applied() {
     let venue = Venue::builder().body_limit(10).start().unwrap();
     let body = [b'x'; 11];
