@@ -144,7 +144,7 @@ fn fraction(span: Duration, random: &dyn Random) -> Duration {
     let nanos = span.as_nanos();
     // The product of up to 94 and 64 bits does not fit; a span of over 584 years loses its tail.
     let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-    let part = (u128::from(nanos) + 1) * u128::from(random.next_u64()) >> 64;
+    let part = ((u128::from(nanos) + 1) * u128::from(random.next_u64())) >> 64;
     Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
 }
 

@@ -83,7 +83,6 @@ impl Budget {
     }
 
     /// Starts with the defaults, to change some.
-    #[must_use]
     pub fn builder() -> BudgetBuilder {
         BudgetBuilder::default()
     }

@@ -98,7 +98,10 @@ impl<S, B, C: Classify> Course<S, B, C> {
             context.end_attempt(Outcome::Success, Delivery::Answered);
             context.enter(Phase::ReadingBody);
         }
-        let if_broken = self.config.classifier.broken_body(&self.call, Attempt::FIRST);
+        let if_broken = self
+            .config
+            .classifier
+            .broken_body(&self.call, Attempt::FIRST);
         let body = PeekBody::new(body).with_error_map(BrokenBody::new(if_broken));
         Ok(Response::from_parts(head, body))
     }
@@ -116,7 +119,11 @@ static UNLIMITED: Budget = Budget::unlimited();
 
 impl<S, B: Replay, C: Classify> Course<S, B, C> {
     /// An attempt has ended: returns its result, or schedules the next one.
-    pub(crate) fn conclude<RB>(&mut self, result: LastResult<RB>, mut decision: Decision) -> Step<RB> {
+    pub(crate) fn conclude<RB>(
+        &mut self,
+        result: LastResult<RB>,
+        mut decision: Decision,
+    ) -> Step<RB> {
         let body_failed = self.spare.as_ref().is_ok_and(|spare| spare.body.failed());
         if let (true, Outcome::Retryable { .. }) = (body_failed, decision.outcome) {
             // The caller's own error: the next attempt would meet it again.
@@ -165,7 +172,9 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
 
     /// Decides whether there is another attempt, and when.
     fn schedule<RB>(&mut self, last: &Last<RB>) -> Result<(Duration, Reservation), NotRetried> {
-        let Decision { outcome, delivery, .. } = last.decision;
+        let Decision {
+            outcome, delivery, ..
+        } = last.decision;
         let Outcome::Retryable { reason, after } = outcome else {
             return Err(NotRetried::Outcome);
         };

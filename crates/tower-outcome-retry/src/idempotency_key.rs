@@ -11,9 +11,7 @@ use std::{
 use http::{HeaderName, HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
-use tower_outcome_core::{
-    Attempt, BoxError, Failure, Proof, Repeatable, RepeatableBecause,
-};
+use tower_outcome_core::{Attempt, BoxError, Failure, Proof, Repeatable, RepeatableBecause};
 use tower_service::Service;
 
 /// Puts an idempotency key on every unsafe request that has none.
@@ -210,7 +208,10 @@ where
             Err(error) => Err(Failure::wrap(error, |error| {
                 let proof = Proof::of(error);
                 let keyed = Repeatable::Yes(RepeatableBecause::IdempotencyKey);
-                (proof.answer().outcome(keyed, Attempt::FIRST), proof.delivery)
+                (
+                    proof.answer().outcome(keyed, Attempt::FIRST),
+                    proof.delivery,
+                )
             })
             .with_idempotency_key(key)
             .into()),

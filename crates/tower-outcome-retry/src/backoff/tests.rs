@@ -23,7 +23,11 @@ fn plain() -> Backoff {
 fn spans_double_up_to_the_cap() {
     let backoff = plain().cap(Duration::from_millis(300));
     let spans: Vec<u128> = (0..5)
-        .map(|failures| backoff.delay(failures, Reason::Transport, &LOWEST).as_millis())
+        .map(|failures| {
+            backoff
+                .delay(failures, Reason::Transport, &LOWEST)
+                .as_millis()
+        })
         .collect();
     assert_eq!(spans, [50, 100, 200, 300, 300]);
 }

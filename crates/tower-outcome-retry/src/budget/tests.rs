@@ -73,10 +73,26 @@ fn what_can_never_allow_a_retry_is_refused() {
         (Budget::builder().capacity(13), "capacity", "13"),
         (Budget::builder().transient_cost(0), "transient_cost", "0"),
         (Budget::builder().throttled_cost(0), "throttled_cost", "0"),
-        (Budget::builder().deposit_percent(0.0), "deposit_percent", "0.0"),
-        (Budget::builder().deposit_percent(f64::NAN), "deposit_percent", "NaN"),
-        (Budget::builder().deposit_percent(100.5), "deposit_percent", "100.5"),
-        (Budget::builder().deposit_percent(-1.0), "deposit_percent", "-1.0"),
+        (
+            Budget::builder().deposit_percent(0.0),
+            "deposit_percent",
+            "0.0",
+        ),
+        (
+            Budget::builder().deposit_percent(f64::NAN),
+            "deposit_percent",
+            "NaN",
+        ),
+        (
+            Budget::builder().deposit_percent(100.5),
+            "deposit_percent",
+            "100.5",
+        ),
+        (
+            Budget::builder().deposit_percent(-1.0),
+            "deposit_percent",
+            "-1.0",
+        ),
     ];
     for (builder, field, value) in refused {
         let error = builder.build().unwrap_err();
@@ -98,7 +114,10 @@ fn two_threads_cannot_take_the_same_token() {
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
     });
     assert_eq!(taken, 1000);
 }
