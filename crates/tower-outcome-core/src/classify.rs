@@ -50,12 +50,8 @@ pub trait Classify {
     ) -> Decision;
 
     /// Decides by the error of the service future. No response head has arrived.
-    fn error(
-        &self,
-        call: &Self::Call,
-        attempt: Attempt,
-        error: &(dyn Error + 'static),
-    ) -> Decision;
+    fn error(&self, call: &Self::Call, attempt: Attempt, error: &(dyn Error + 'static))
+    -> Decision;
 
     /// Decides for a call whose response head was a success, but whose response body failed.
     ///

@@ -81,12 +81,9 @@ impl CallContext {
         }
     }
 
-    /// Notes that an attempt is about to be handed down, and returns its number, from 1.
-    pub fn begin_attempt(&self) -> u32 {
-        self.0
-            .attempts
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1)
+    /// Notes that an attempt is about to be handed down.
+    pub fn begin_attempt(&self) {
+        self.0.attempts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns how many attempts have been handed down.

@@ -106,8 +106,16 @@ enum Clue {
     /// Nothing; the next cause may.
     Nothing,
     /// This is a known client's error: causes below it describe the connection, not the request.
+    #[cfg_attr(
+        not(any(feature = "hyper-util", feature = "tonic")),
+        expect(dead_code, reason = "said by the evidence of some transports only")
+    )]
     KnownClient,
     /// The answer; the walk is over.
+    #[cfg_attr(
+        not(feature = "io"),
+        expect(dead_code, reason = "said by the evidence of some transports only")
+    )]
     Proof(Delivery, FailureKind),
     /// A known client's innermost word on the request, and it proves nothing.
     NoProof(FailureKind),

@@ -179,5 +179,8 @@ impl Error for Failure {
 pub(crate) fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| error.source()).take(64)
+    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
+        error.source()
+    })
+    .take(64)
 }

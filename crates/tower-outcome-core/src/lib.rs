@@ -21,13 +21,16 @@ mod report;
 mod retry_after;
 pub mod witness;
 
+#[cfg(feature = "hyper-util")]
+pub use self::witness::{WitnessConnector, WitnessIo};
 pub use self::{
     answer::Answer,
     attempt::Attempt,
     broken_body::BrokenBody,
     classify::{
-        BodyRule, BodySeen, Classify, Decision, GrpcCall, GrpcClassifier, GrpcClassifierBuilder, HeadRule,
-        HttpCall, HttpClassifier, HttpClassifierBuilder, Judged, RepeatableMethods, Verdict,
+        BodyRule, BodySeen, Classify, Decision, GrpcCall, GrpcClassifier, GrpcClassifierBuilder,
+        HeadRule, HttpCall, HttpClassifier, HttpClassifierBuilder, Judged, RepeatableMethods,
+        Verdict,
     },
     clock::{Clock, ManualClock, SystemClock},
     config::ConfigError,
@@ -42,8 +45,8 @@ pub use self::{
     repeatable::{Repeatable, RepeatableBecause},
     replay::{Replay, ReplayBody, ReplayLayer},
     report::{CallReport, NotReady, NotRetried},
-    retry_after::{Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback},
+    retry_after::{
+        Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
+    },
     witness::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer},
 };
-#[cfg(feature = "hyper-util")]
-pub use self::witness::{WitnessConnector, WitnessIo};

@@ -43,7 +43,10 @@ impl SplitMix64 {
 impl Random for SplitMix64 {
     fn next_u64(&self) -> u64 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(GOLDEN, Ordering::Relaxed).wrapping_add(GOLDEN);
+        let mut z = self
+            .0
+            .fetch_add(GOLDEN, Ordering::Relaxed)
+            .wrapping_add(GOLDEN);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

@@ -90,9 +90,7 @@ impl CallReport {
     /// unknown.
     pub fn outcome_of<B>(result: &Result<Response<B>, BoxError>) -> Outcome {
         match result {
-            Ok(response) => {
-                Self::of(response.extensions()).map_or(Outcome::Success, Self::outcome)
-            }
+            Ok(response) => Self::of(response.extensions()).map_or(Outcome::Success, Self::outcome),
             Err(error) => Failure::of(&**error).map_or(
                 Outcome::Unknown {
                     reason: Reason::Unrecognized,

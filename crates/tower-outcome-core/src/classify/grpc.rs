@@ -83,7 +83,6 @@ impl GrpcClassifier {
     }
 
     /// Starts with no repeatable methods and the defaults of the table.
-    #[must_use]
     pub fn builder() -> GrpcClassifierBuilder {
         GrpcClassifierBuilder::default()
     }

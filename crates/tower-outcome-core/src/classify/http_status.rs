@@ -91,7 +91,6 @@ impl HttpClassifier {
     }
 
     /// Starts with the defaults of the table, to change some.
-    #[must_use]
     pub fn builder() -> HttpClassifierBuilder {
         HttpClassifierBuilder::default()
     }

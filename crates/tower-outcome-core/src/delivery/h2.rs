@@ -18,8 +18,7 @@ pub(super) fn clue(error: &(dyn Error + 'static), known_client: bool) -> Option<
 
 /// What the h2 error of a request's own stream says.
 pub(super) fn refused(error: &::h2::Error) -> Clue {
-    let refused_stream =
-        error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
+    let refused_stream = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
     // h2 gives a remote GOAWAY only to streams above its last stream identifier (RFC 9113, 6.8).
     if error.is_remote() && (error.is_go_away() || refused_stream) {
         Clue::Proof(Delivery::Refused, FailureKind::Transport)

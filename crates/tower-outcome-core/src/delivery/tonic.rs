@@ -22,8 +22,8 @@ pub(super) fn clue(error: &(dyn Error + 'static)) -> Option<Clue> {
     if error.is::<::tonic::Status>() {
         // A status made from a body error has no transport error below it; what looks like a
         // refused stream there was a call that the server had begun to answer.
-        let before_head =
-            chain(error).any(|error| error.is::<::tonic::transport::Error>() || error.is::<Failure>());
+        let before_head = chain(error)
+            .any(|error| error.is::<::tonic::transport::Error>() || error.is::<Failure>());
         return Some(if before_head {
             Clue::KnownClient
         } else {

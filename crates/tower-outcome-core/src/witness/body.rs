@@ -215,7 +215,10 @@ impl BodyWitness {
 impl State {
     /// One poller at a time calls this, so the two steps need not be one.
     fn took(&self, bytes: Option<u64>, ended: bool) {
-        let total = self.bytes.load(Ordering::SeqCst).saturating_add(bytes.unwrap_or(0));
+        let total = self
+            .bytes
+            .load(Ordering::SeqCst)
+            .saturating_add(bytes.unwrap_or(0));
         self.bytes.store(total, Ordering::SeqCst);
         // Trailers are the last frame of any body.
         let whole = ended || bytes.is_none() || total >= self.length.load(Ordering::SeqCst);

@@ -164,7 +164,8 @@ impl<T: Write> Write for WitnessIo<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        this.last_write.watch(|| this.inner.poll_write_vectored(cx, slices))
+        this.last_write
+            .watch(|| this.inner.poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

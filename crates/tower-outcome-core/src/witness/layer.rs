@@ -151,9 +151,7 @@ fn is_acted_on_in_parts(head: &request::Parts) -> bool {
             .get(..16)
             .is_some_and(|start| start.eq_ignore_ascii_case(b"application/grpc"))
     });
-    is_grpc
-        || head.method == Method::CONNECT
-        || head.headers.contains_key(http::header::UPGRADE)
+    is_grpc || head.method == Method::CONNECT || head.headers.contains_key(http::header::UPGRADE)
 }
 
 // === impl ResponseFuture ===
@@ -211,7 +209,11 @@ fn failure(
             };
             let outcome: Outcome = answer.outcome(Repeatable::No, Attempt::FIRST);
             let error = RequestBodyError::new(body.take_error(), error);
-            Failure::new(outcome, Delivery::furthest(delivery, Delivery::NotSent), error)
+            Failure::new(
+                outcome,
+                Delivery::furthest(delivery, Delivery::NotSent),
+                error,
+            )
         }
         _ => delivery::failure(error, evidence),
     }

@@ -53,10 +53,7 @@ impl HttpClassifierBuilder {
     ///
     /// Then a request with such an answer may be sent again whatever its method. 425 always counts
     /// (RFC 8470, section 5.2).
-    pub fn refuses_before_acting(
-        mut self,
-        statuses: impl IntoIterator<Item = StatusCode>,
-    ) -> Self {
+    pub fn refuses_before_acting(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
         self.table.refuses = self.set("refuses_before_acting", statuses);
         self
     }

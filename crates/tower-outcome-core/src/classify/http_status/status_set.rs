@@ -20,7 +20,9 @@ impl StatusSet {
 
     /// Adds a status; a success cannot be a member.
     pub(super) fn insert(&mut self, status: StatusCode) -> Result<(), StatusCode> {
-        let bit = usize::from(status.as_u16()).checked_sub(400).ok_or(status)?;
+        let bit = usize::from(status.as_u16())
+            .checked_sub(400)
+            .ok_or(status)?;
         *self.0.get_mut(bit / 64).ok_or(status)? |= 1 << (bit % 64);
         Ok(())
     }
@@ -43,9 +45,8 @@ impl FromIterator<StatusCode> for StatusSet {
 
 impl fmt::Debug for StatusSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = (400..656).filter(|&code| {
-            StatusCode::from_u16(code).is_ok_and(|status| self.contains(status))
-        });
+        let members = (400..656)
+            .filter(|&code| StatusCode::from_u16(code).is_ok_and(|status| self.contains(status)));
         f.debug_set().entries(members).finish()
     }
 }
