@@ -1,0 +1,160 @@
+//! The call that every case makes, and the service at the bottom of every stack.
+
+use std::{
+    future::{Future, Ready, ready},
+    hint::black_box,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::Full;
+use tower::{BoxError, Service, ServiceExt};
+use tower_outcome::NoResend;
+
+/// What is sent: a body that is shared and not copied.
+pub(crate) type Call = Request<Full<Bytes>>;
+
+/// Answers at once and does nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Bare;
+
+/// What the requests of a loop are made from.
+#[derive(Debug)]
+struct Order {
+    target: Uri,
+    api_key: HeaderValue,
+    idempotency_key: HeaderValue,
+    signature: HeaderValue,
+    timestamp: HeaderValue,
+    body: Bytes,
+}
+
+/// Which requests a loop sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// With an idempotency key, so that they may be sent again.
+    Keyed,
+    /// The same, with the caller's word that they must not be sent again.
+    Marked,
+}
+
+/// Makes calls, one after the other.
+pub(crate) trait Burst {
+    fn run(&mut self, calls: u32);
+}
+
+/// The loop around one service.
+#[derive(Debug)]
+pub(crate) struct Loop<S> {
+    service: S,
+    order: Order,
+    make: fn(&Order) -> Call,
+}
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
+const TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+// === impl Order ===
+
+impl Order {
+    fn new() -> Self {
+        Self {
+            target: "https://venue.example/orders".parse().expect("is a URI"),
+            api_key: value("0123456789abcdef0123456789abcdef"),
+            idempotency_key: value("6f1c2a34-5d0e-4c8b-9a27-1b7d3e5f9c02"),
+            signature: value("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+            timestamp: value("1767225600000"),
+            body: Bytes::from(vec![b'x'; 96]),
+        }
+    }
+
+    // One copy in the program, so that a case pays for no other inlining than its bare loop.
+    #[inline(never)]
+    fn keyed(&self) -> Call {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.target.clone();
+        let headers = request.headers_mut();
+        headers.insert(API_KEY, self.api_key.clone());
+        headers.insert(header::CONTENT_TYPE, JSON);
+        headers.insert(IDEMPOTENCY_KEY, self.idempotency_key.clone());
+        headers.insert(SIGNATURE, self.signature.clone());
+        headers.insert(TIMESTAMP, self.timestamp.clone());
+        request
+    }
+
+    #[inline(never)]
+    fn marked(&self) -> Call {
+        let mut request = self.keyed();
+        request.extensions_mut().insert(NoResend::new());
+        request
+    }
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("is a value")
+}
+
+// === impl Bare ===
+
+impl Service<Call> for Bare {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = Ready<Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Call) -> Self::Future {
+        black_box(&request);
+        ready(Ok(Response::new(Full::new(Bytes::new()))))
+    }
+}
+
+// === impl Loop ===
+
+impl<S> Loop<S> {
+    pub(crate) fn boxed(service: S, sent: Sent) -> Box<dyn Burst>
+    where
+        Self: Burst + 'static,
+    {
+        Box::new(Self {
+            service,
+            order: Order::new(),
+            make: match sent {
+                Sent::Keyed => Order::keyed,
+                Sent::Marked => Order::marked,
+            },
+        })
+    }
+}
+
+impl<S, B> Burst for Loop<S>
+where
+    S: Service<Call, Response = Response<B>, Error = BoxError>,
+{
+    fn run(&mut self, calls: u32) {
+        let Self {
+            service,
+            order,
+            make,
+        } = self;
+        let burst = pin!(async {
+            for _ in 0..calls {
+                let request = make(order);
+                let ready = service.ready().await.expect("is always ready");
+                let response = ready.call(request).await.expect("never fails");
+                black_box(&response);
+            }
+        });
+        // Nothing here ever waits, so no executor takes part in the figures.
+        let polled = burst.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready(), "the bare service never waits");
+    }
+}

@@ -1,0 +1,146 @@
+//! What is measured. A case more is an entry more in [`ALL`].
+
+use std::{future::Ready, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use tower::{BoxError, Layer, retry};
+use tower_outcome::RetryLayer;
+
+use crate::call::{Bare, Burst, Call, Loop, Sent};
+
+/// One thing to measure.
+pub(crate) struct Case {
+    /// As it appears in the output.
+    pub(crate) name: &'static str,
+    /// What it stands for, in a few words.
+    pub(crate) about: &'static str,
+    /// What it may cost over the bare loop.
+    pub(crate) bound: Option<Bound>,
+    pub(crate) sent: Sent,
+    service: fn(Sent) -> Box<dyn Burst>,
+}
+
+/// What a case may cost a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) instructions: u32,
+    pub(crate) allocations: u32,
+}
+
+/// In the order of the output.
+pub(crate) const ALL: &[Case] = &[
+    Case {
+        name: "bare",
+        about: "a service that does nothing",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(Bare, sent),
+    },
+    Case {
+        name: "tower_retry",
+        about: "tower's Retry, its policy clones the request",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| {
+            Loop::boxed(
+                retry::RetryLayer::new(Cloning { left: 2 }).layer(Bare),
+                sent,
+            )
+        },
+    },
+    Case {
+        name: "tower_resilience_retry",
+        about: "tower-resilience's Retry",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(tower_resilience().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_retry",
+        about: "Retry, of a request that may be sent again",
+        bound: Some(Bound {
+            instructions: 1150,
+            allocations: 1,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_retry_off",
+        about: "Retry, switched off for the request by the layer",
+        bound: Some(Bound {
+            instructions: 350,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(off().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_retry_off_marked",
+        about: "Retry, switched off by a mark on the request",
+        bound: Some(Bound {
+            instructions: 350,
+            allocations: 0,
+        }),
+        sent: Sent::Marked,
+        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+    },
+];
+
+/// tower's policy has to keep a copy of whatever it may send again.
+#[derive(Clone, Debug)]
+struct Cloning {
+    left: u32,
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Sets up the case's loop.
+    pub(crate) fn start(&self) -> Box<dyn Burst> {
+        (self.service)(self.sent)
+    }
+}
+
+/// Sets up the loop that cases are compared with: the same requests, and nothing around the service.
+pub(crate) fn start_bare(sent: Sent) -> Box<dyn Burst> {
+    Loop::boxed(Bare, sent)
+}
+
+/// Returns the case with that name.
+pub(crate) fn named(name: &str) -> Option<&'static Case> {
+    ALL.iter().find(|case| case.name == name)
+}
+
+/// Able to retry, and with nothing to retry.
+fn tower_resilience() -> tower_resilience_retry::RetryLayer<Call, Response<Full<Bytes>>, BoxError> {
+    tower_resilience_retry::RetryLayer::builder()
+        .max_attempts(3)
+        .exponential_backoff(Duration::from_millis(100))
+        .build()
+}
+
+fn off() -> RetryLayer {
+    let layer = RetryLayer::builder().resend_if(|head| head.method != http::Method::POST);
+    layer.build().expect("the defaults are valid")
+}
+
+// === impl Cloning ===
+
+impl<Res> retry::Policy<Call, Res, BoxError> for Cloning {
+    type Future = Ready<()>;
+
+    fn retry(&mut self, _: &mut Call, result: &mut Result<Res, BoxError>) -> Option<Ready<()>> {
+        if result.is_ok() || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        Some(std::future::ready(()))
+    }
+
+    fn clone_request(&mut self, request: &Call) -> Option<Call> {
+        Some(request.clone())
+    }
+}
