@@ -72,6 +72,20 @@ pub struct Proof {
     pub delivery: Delivery,
     /// What kind of failure it is.
     pub kind: FailureKind,
+    /// What proves it; `None` where the delivery is no more than a possibility.
+    pub by: Option<Witnessed>,
+}
+
+/// What proves that a request was not acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Witnessed {
+    /// The body: the transport did not take it to its end.
+    Body,
+    /// The connection: it accepted no byte since the attempt began.
+    Connection,
+    /// The error itself.
+    Error,
 }
 
 /// What kind of failure an error is.
@@ -111,6 +125,12 @@ enum Clue {
         expect(dead_code, reason = "said by the evidence of some transports only")
     )]
     KnownClient,
+    /// The same, and its connection accepted no byte since the attempt began.
+    #[cfg_attr(
+        not(feature = "hyper-util"),
+        expect(dead_code, reason = "said by the evidence of some transports only")
+    )]
+    Unwritten,
     /// The answer; the walk is over.
     #[cfg_attr(
         not(feature = "io"),
@@ -176,6 +196,20 @@ impl fmt::Display for Delivery {
     }
 }
 
+// === impl Witnessed ===
+
+impl Witnessed {
+    /// Returns a stable lower-case label for spans and metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Body => "body",
+            Self::Connection => "connection",
+            Self::Error => "error",
+        }
+    }
+}
+
 // === impl Proof ===
 
 impl Proof {
@@ -195,6 +229,7 @@ impl Proof {
                     FailureKind::Unrecognized => FailureKind::Transport,
                     kind => kind,
                 },
+                by: Some(Witnessed::Body),
             };
         }
         proof
@@ -229,11 +264,13 @@ impl Proof {
 fn walk(error: &(dyn Error + 'static), evidence: Evidence) -> Proof {
     let mut kind = FailureKind::Unrecognized;
     let mut known_client = false;
+    let mut unwritten = false;
     for error in chain(error) {
         if let Some(failure) = error.downcast_ref::<Failure>() {
             return Proof {
                 delivery: failure.delivery(),
                 kind: FailureKind::Transport,
+                by: failure.proven_by(),
             };
         }
         match clue(error, evidence, known_client) {
@@ -242,16 +279,36 @@ fn walk(error: &(dyn Error + 'static), evidence: Evidence) -> Proof {
                 known_client = true;
                 kind = FailureKind::Transport;
             }
-            Clue::Proof(delivery, kind) => return Proof { delivery, kind },
+            Clue::Unwritten => {
+                known_client = true;
+                unwritten = true;
+                kind = FailureKind::Transport;
+            }
+            Clue::Proof(delivery, kind) => {
+                return Proof {
+                    delivery,
+                    kind,
+                    by: Some(Witnessed::Error),
+                };
+            }
             Clue::NoProof(found) => {
                 kind = found;
                 break;
             }
         }
     }
-    Proof {
-        delivery: Delivery::MaybeSent,
-        kind,
+    if unwritten {
+        Proof {
+            delivery: Delivery::NotSent,
+            kind,
+            by: Some(Witnessed::Connection),
+        }
+    } else {
+        Proof {
+            delivery: Delivery::MaybeSent,
+            kind,
+            by: None,
+        }
     }
 }
 
@@ -288,11 +345,7 @@ fn clue(error: &(dyn Error + 'static), evidence: Evidence, known_client: bool) -
 ///
 /// The outcome is that of a request that must not be repeated; a classifier above knows better.
 pub(crate) fn failure(error: BoxError, evidence: Evidence) -> Failure {
-    Failure::wrap(error, |error| {
-        let proof = Proof::with(error, evidence);
-        (
-            proof.answer().outcome(Repeatable::No, Attempt::FIRST),
-            proof.delivery,
-        )
-    })
+    let proof = Proof::with(&*error, evidence);
+    let outcome = proof.answer().outcome(Repeatable::No, Attempt::FIRST);
+    Failure::wrap(error, |_| (outcome, proof.delivery)).with_proven_by(proof.by)
 }

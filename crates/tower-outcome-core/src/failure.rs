@@ -4,7 +4,7 @@ use std::{error::Error, fmt};
 
 use http::HeaderValue;
 
-use crate::{CallReport, Delivery, Outcome, Reason};
+use crate::{CallReport, Delivery, Outcome, Reason, Witnessed};
 
 /// A boxed error, as the services of this family return it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -35,6 +35,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub struct Failure {
     outcome: Outcome,
     delivery: Delivery,
+    proven_by: Option<Witnessed>,
     report: Option<CallReport>,
     idempotency_key: Option<HeaderValue>,
     source: Option<BoxError>,
@@ -48,6 +49,7 @@ impl Failure {
         Self {
             outcome,
             delivery,
+            proven_by: None,
             report: None,
             idempotency_key: None,
             source: Some(source.into()),
@@ -104,6 +106,13 @@ impl Failure {
         self.delivery
     }
 
+    /// Returns what proves that the request was not acted on, where a witness or the transport's
+    /// error does.
+    #[must_use]
+    pub const fn proven_by(&self) -> Option<Witnessed> {
+        self.proven_by
+    }
+
     /// Returns the report of the layer that made the attempts, if one did.
     #[must_use]
     pub const fn report(&self) -> Option<&CallReport> {
@@ -140,6 +149,11 @@ impl Failure {
     #[must_use]
     pub fn with_delivery(mut self, delivery: Delivery) -> Self {
         self.delivery = delivery;
+        self
+    }
+
+    pub(crate) fn with_proven_by(mut self, by: Option<Witnessed>) -> Self {
+        self.proven_by = by;
         self
     }
 

@@ -36,7 +36,7 @@ pub use self::{
     config::ConfigError,
     context::{CallContext, Phase},
     deadline::Deadline,
-    delivery::{Delivery, FailureKind, Proof},
+    delivery::{Delivery, FailureKind, Proof, Witnessed},
     failure::{BoxError, Failure},
     outcome::Outcome,
     priority::Priority,

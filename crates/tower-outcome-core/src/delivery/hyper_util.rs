@@ -25,7 +25,7 @@ pub(super) fn clue(error: &(dyn Error + 'static), evidence: Evidence) -> Option<
         let mut extras = http::Extensions::new();
         connected.get_extras(&mut extras);
         if LastWrite::of(&extras).is_some_and(|last| last.is_before(started)) {
-            return Some(Clue::Proof(Delivery::NotSent, FailureKind::Transport));
+            return Some(Clue::Unwritten);
         }
     }
     Some(Clue::KnownClient)

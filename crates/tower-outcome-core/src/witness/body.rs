@@ -72,6 +72,8 @@ const NOTHING: u8 = 0;
 const PART: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 3;
+/// Added to the others once nothing more may be taken.
+const SEALED: u8 = 4;
 
 // === impl WitnessBody ===
 
@@ -136,44 +138,49 @@ where
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
         let mut inner = this.inner;
-        let frame = ready!(inner.as_mut().poll_frame(cx));
         let Some(witness) = this.witness else {
+            let frame = ready!(inner.poll_frame(cx));
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         };
-        Poll::Ready(match frame {
+        let state = &*witness.0;
+        if state.is_sealed() {
+            return Poll::Ready(Some(Err(RequestBodyError::withheld())));
+        }
+        // NOTE: a frame is handed out only if it could be noted, so that whoever seals the body
+        // knows of every frame that the transport has or will ever get.
+        let noted = match ready!(inner.as_mut().poll_frame(cx)) {
             Some(Ok(frame)) => {
                 let bytes = frame.data_ref().map(|data| data.remaining() as u64);
-                witness.0.took(bytes, inner.is_end_stream());
-                Some(Ok(frame))
+                state
+                    .took(bytes, inner.is_end_stream())
+                    .then_some(Some(Ok(frame)))
             }
             Some(Err(error)) => {
-                witness.0.failed(error.into());
-                Some(Err(Box::new(RequestBodyError {
-                    source: None,
-                    transport: None,
-                })))
+                state.failed(error.into());
+                Some(Some(Err(RequestBodyError::withheld())))
             }
-            None => {
-                witness.0.ended();
-                None
-            }
-        })
+            None => state.ended().then_some(None),
+        };
+        Poll::Ready(noted.unwrap_or_else(|| Some(Err(RequestBodyError::withheld()))))
     }
 
     // NOTE: a transport may learn from either hint that nothing more comes, and end the request
-    // without asking for another frame. So both tell the witness what they told the transport.
+    // without asking for another frame. So both tell the witness what they tell the transport, and
+    // once the body is sealed they do not tell the end any more.
     fn is_end_stream(&self) -> bool {
         let ended = self.inner.is_end_stream();
-        if let (true, Some(witness)) = (ended, &self.witness) {
-            witness.0.ended();
+        match &self.witness {
+            Some(witness) if ended => witness.0.ended(),
+            _ => ended,
         }
-        ended
     }
 
     fn size_hint(&self) -> SizeHint {
         let hint = self.inner.size_hint();
         if let (Some(left), Some(witness)) = (hint.exact(), &self.witness) {
-            witness.0.announced(left);
+            if !witness.0.announced(left) {
+                return SizeHint::new();
+            }
         }
         hint
     }
@@ -185,12 +192,16 @@ impl BodyWitness {
     /// Returns how much the transport has taken so far.
     #[must_use]
     pub fn taken(&self) -> BodyTaken {
-        match self.0.taken.load(Ordering::SeqCst) {
-            NOTHING => BodyTaken::Nothing,
-            PART => BodyTaken::Part,
-            FAILED => BodyTaken::Failed,
-            _ => BodyTaken::Whole,
-        }
+        BodyTaken::from_bits(self.0.taken.load(Ordering::SeqCst))
+    }
+
+    /// Returns how much the transport has taken, and lets it take nothing more.
+    ///
+    /// An attempt that was given up may still be on its way to the connection. Once it is sealed,
+    /// what this returns stays true: a body that was not whole never will be.
+    #[must_use]
+    pub fn seal(&self) -> BodyTaken {
+        BodyTaken::from_bits(self.0.taken.fetch_or(SEALED, Ordering::SeqCst))
     }
 
     /// Returns how many bytes the transport has taken so far.
@@ -210,11 +221,44 @@ impl BodyWitness {
     }
 }
 
+// === impl BodyTaken ===
+
+impl BodyTaken {
+    const fn from_bits(bits: u8) -> Self {
+        match bits & !SEALED {
+            NOTHING => Self::Nothing,
+            PART => Self::Part,
+            FAILED => Self::Failed,
+            _ => Self::Whole,
+        }
+    }
+}
+
 // === impl State ===
 
 impl State {
+    fn is_sealed(&self) -> bool {
+        self.taken.load(Ordering::SeqCst) & SEALED != 0
+    }
+
+    /// Notes what the transport is about to get, unless the body is sealed; says whether it may.
+    fn note(&self, taken: u8) -> bool {
+        let noted = self
+            .taken
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |before| {
+                match before {
+                    sealed if sealed & SEALED != 0 => None,
+                    // What was complete stays so, whatever the body says afterwards.
+                    WHOLE => Some(WHOLE),
+                    _ => Some(taken),
+                }
+            });
+        // A transport that has the whole may be told of the end as often as it asks.
+        noted.is_ok() || noted == Err(WHOLE | SEALED) && taken == WHOLE
+    }
+
     /// One poller at a time calls this, so the two steps need not be one.
-    fn took(&self, bytes: Option<u64>, ended: bool) {
+    fn took(&self, bytes: Option<u64>, ended: bool) -> bool {
         let total = self
             .bytes
             .load(Ordering::SeqCst)
@@ -222,28 +266,22 @@ impl State {
         self.bytes.store(total, Ordering::SeqCst);
         // Trailers are the last frame of any body.
         let whole = ended || bytes.is_none() || total >= self.length.load(Ordering::SeqCst);
-        self.taken
-            .store(if whole { WHOLE } else { PART }, Ordering::SeqCst);
+        self.note(if whole { WHOLE } else { PART })
     }
 
-    fn announced(&self, left: u64) {
+    /// Notes that the transport is told how many bytes are left.
+    fn announced(&self, left: u64) -> bool {
         let total = self.bytes.load(Ordering::SeqCst).saturating_add(left);
         self.length.fetch_min(total, Ordering::SeqCst);
-        if left == 0 {
-            self.ended();
-        }
+        left > 0 || self.ended()
     }
 
-    fn ended(&self) {
-        self.taken.store(WHOLE, Ordering::SeqCst);
+    fn ended(&self) -> bool {
+        self.note(WHOLE)
     }
 
     fn failed(&self, error: BoxError) {
-        // A body that fails after its declared length was taken was complete all the same.
-        let was = self.taken.swap(FAILED, Ordering::SeqCst);
-        if was == WHOLE {
-            self.taken.store(WHOLE, Ordering::SeqCst);
-        }
+        self.note(FAILED);
         *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 }
@@ -256,6 +294,14 @@ impl RequestBodyError {
             source,
             transport: Some(transport),
         }
+    }
+
+    /// What the transport gets in place of a frame: the cause is kept by the witness.
+    fn withheld() -> BoxError {
+        Box::new(Self {
+            source: None,
+            transport: None,
+        })
     }
 
     /// Finds the error in a chain of causes.

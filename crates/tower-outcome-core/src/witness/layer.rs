@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::{BodyTaken, BodyWitness, RequestBodyError, Tick, WitnessBody};
 use crate::{
-    Answer, Attempt, BoxError, Delivery, Failure, Outcome, Reason, Repeatable,
+    Answer, Attempt, BoxError, Failure, Outcome, Reason, Repeatable,
     delivery::{self, Evidence},
 };
 
@@ -183,7 +183,9 @@ fn failure(
     body: Option<&BodyWitness>,
     acts_on_parts: bool,
 ) -> Failure {
-    let taken = body.map_or(BodyTaken::Whole, BodyWitness::taken);
+    // Sealed, because a transport that has given up on the response may still be at work on the
+    // request.
+    let taken = body.map_or(BodyTaken::Whole, BodyWitness::seal);
     let incomplete = match taken {
         BodyTaken::Nothing => true,
         BodyTaken::Part | BodyTaken::Failed => !acts_on_parts,
@@ -195,7 +197,7 @@ fn failure(
     };
     match (taken, body) {
         (BodyTaken::Failed, Some(body)) => {
-            let delivery = delivery::Proof::with(&*error, evidence).delivery;
+            let delivery::Proof { delivery, by, .. } = delivery::Proof::with(&*error, evidence);
             let answer = if delivery.proves_not_applied() {
                 Answer::Rejected {
                     reason: Reason::RequestBody,
@@ -209,11 +211,7 @@ fn failure(
             };
             let outcome: Outcome = answer.outcome(Repeatable::No, Attempt::FIRST);
             let error = RequestBodyError::new(body.take_error(), error);
-            Failure::new(
-                outcome,
-                Delivery::furthest(delivery, Delivery::NotSent),
-                error,
-            )
+            Failure::new(outcome, delivery, error).with_proven_by(by)
         }
         _ => delivery::failure(error, evidence),
     }
