@@ -98,7 +98,8 @@ pub enum Fault {
     /// request is answered and one that was not is reset with CANCEL.
     ///
     /// On HTTP/1: not applied: [`Fault::Close`] at [`Point::Body`]; applied and `close`:
-    /// [`Fault::Close`] at [`Point::Applied`]; else an answer with `connection: close`.
+    /// [`Fault::Close`] at [`Point::Applied`]; else an answer with `connection: close`. Ids mean
+    /// nothing there: only [`Last::Below`] keeps a request from being applied.
     GoAway {
         /// The last stream id to announce.
         last: Last,

@@ -23,6 +23,9 @@ use self::session::{End, Session};
 /// reading cannot grow the venue.
 const OUT_LIMIT: usize = 1 << 20;
 
+/// How much is read at a time: a few small frames or most of a large one.
+const READ: usize = 8 << 10;
+
 /// Serves one connection until it ends.
 pub(crate) async fn serve(mut stream: TcpStream, desk: Arc<Desk>, open: Open) {
     let mut session = Session::new(Arc::clone(&desk), open.number);
@@ -59,6 +62,7 @@ async fn turn(
 ) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
     let timer = session.next_timer();
+    input.reserve(READ);
     let reads = !session.is_ending() && session.out.len() < OUT_LIMIT;
     tokio::select! {
         written = writer.write(&session.out), if !session.out.is_empty() => {
@@ -66,7 +70,7 @@ async fn turn(
         }
         read = reader.read_buf(input), if reads => {
             if read? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                session.input_ends();
             }
         }
         () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {

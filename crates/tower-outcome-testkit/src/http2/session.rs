@@ -128,6 +128,11 @@ impl Session {
         self.streams.is_empty() && self.block.is_none() && self.out.is_empty()
     }
 
+    /// Takes the end of the input. The client may still read, so what waits is written.
+    pub(super) fn input_ends(&mut self) {
+        self.ending = self.ending.or(Some(End::Close));
+    }
+
     /// Takes all complete frames.
     pub(super) fn take(&mut self, input: &mut BytesMut) {
         if !self.prefaced {

@@ -1,24 +1,27 @@
 //! One connection of a scripted server.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use fluke_hpack::Decoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::frame::{self, Frame};
 use super::server::Counts;
+use crate::answer::find;
 use crate::socket;
 
 /// One connection of a scripted server.
 ///
 /// Dropping it closes the socket. All methods that wait may be cancelled; what was read by then
 /// is lost.
-#[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     counts: Arc<Counts>,
+    decoder: Decoder<'static>,
 }
 
 /// A HEADERS frame of an HTTP/2 client.
@@ -31,6 +34,9 @@ pub struct Headers {
     pub end_stream: bool,
     /// The header block, HPACK encoded.
     pub block: Vec<u8>,
+    /// What the block says, pseudo-headers included; empty when it goes on in CONTINUATION
+    /// frames or cannot be decoded.
+    pub fields: Vec<(String, String)>,
 }
 
 /// Request heads of at most this many bytes are read.
@@ -42,7 +48,11 @@ impl Connection {
     pub(super) fn new(stream: TcpStream, counts: Arc<Counts>) -> Self {
         // Small frames must not wait for the acknowledgement of others.
         let _ = stream.set_nodelay(true);
-        Self { stream, counts }
+        Self {
+            stream,
+            counts,
+            decoder: Decoder::new(),
+        }
     }
 
     /// Reads an HTTP/1 request head up to and with its empty line, and counts a request.
@@ -146,11 +156,7 @@ impl Connection {
         while let Some(frame) = self.read_frame().await? {
             if frame.kind == frame::HEADERS {
                 self.counts.requests.fetch_add(1, Ordering::SeqCst);
-                return Ok(Some(Headers {
-                    stream: frame.stream,
-                    end_stream: frame.flags & frame::END_STREAM != 0,
-                    block: frame.payload,
-                }));
+                return Ok(Some(self.decode(frame)));
             }
             if frame.kind == frame::GOAWAY {
                 return Ok(None);
@@ -221,6 +227,27 @@ impl Connection {
         socket::gone(&self.stream).await;
     }
 
+    fn decode(&mut self, frame: Frame) -> Headers {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        // hyper neither pads nor prioritises; what does is left encoded.
+        let odd = frame::PADDED | frame::WITH_PRIORITY;
+        let plain = frame.flags & odd == 0 && frame.flags & frame::END_HEADERS != 0;
+        let decoded = if plain {
+            self.decoder.decode(&frame.payload).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        Headers {
+            stream: frame.stream,
+            end_stream: frame.flags & frame::END_STREAM != 0,
+            block: frame.payload,
+            fields: decoded
+                .into_iter()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
+        }
+    }
+
     async fn acknowledge(&mut self, frame: &Frame) -> io::Result<()> {
         if frame.flags & frame::ACK != 0 {
             return Ok(());
@@ -233,5 +260,23 @@ impl Connection {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Headers ===
+
+impl Headers {
+    /// Returns the first value of a header or, with its colon, a pseudo-header.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        find(&self.fields, name)
     }
 }

@@ -73,8 +73,9 @@ async fn what_the_venue_disowns_it_did_not_apply() {
             }
         }
         assert!(seen.len() > CALLS - 10, "{} came back", seen.len());
-        assert!(disproven > 0, "{protocol:?}");
         if protocol == Protocol::Http2 {
+            // On HTTP/1 only connections that died young prove anything, which is a race.
+            assert!(disproven > 0);
             assert!(ledger.connections() < 1500, "streams share connections");
         }
     }

@@ -1,11 +1,11 @@
 //! The venue at byte level: what no well-behaved client sends.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use tower_outcome_testkit::raw::frame;
-use tower_outcome_testkit::{Fault, Last, Point, Received, Venue};
+use tower_outcome_testkit::{Answer, Fault, Last, Point, Received, Venue};
 
 const BOUND: Duration = Duration::from_secs(60);
 
@@ -146,6 +146,43 @@ fn a_preface_in_two_parts_is_understood() {
 }
 
 #[test]
+fn a_client_that_has_finished_sending_still_gets_its_answers() {
+    // The end of the input was taken for the end of the connection, by chance before the
+    // answers were written.
+    let (release, held) = std::sync::mpsc::channel();
+    let (enter, entered) = std::sync::mpsc::channel();
+    let held = std::sync::Mutex::new((enter, held));
+    let venue = Venue::builder()
+        .answer(move |request| {
+            if request.path == "/hold" {
+                let (enter, held) = &*held.lock().unwrap();
+                enter.send(()).unwrap();
+                held.recv().unwrap();
+            }
+            Answer::json(200, "{}")
+        })
+        .start()
+        .unwrap();
+    for _ in 0..30 {
+        // While this is held the venue's thread sees nothing, then everything at once.
+        let mut holder = TcpStream::connect(venue.addr()).unwrap();
+        holder.write_all(b"GET /hold HTTP/1.1\r\n\r\n").unwrap();
+        entered.recv().unwrap();
+        let mut stream = TcpStream::connect(venue.addr()).unwrap();
+        let bytes = http2(&[head(1, true, &[]), head(3, true, &[])]);
+        stream.write_all(&bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        release.send(()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        for stream in [1, 3] {
+            let kinds = kinds(&answer, stream);
+            assert_eq!(kinds, [frame::HEADERS, frame::DATA, frame::DATA]);
+        }
+    }
+}
+
+#[test]
 fn a_request_over_the_body_limit_is_not_applied() {
     let venue = Venue::builder().body_limit(10).start().unwrap();
     let body = [b'x'; 11];
@@ -277,6 +314,49 @@ fn answers_wait_for_the_window_of_the_client() {
     let rest = r#"{"status":"applied"}"#.len() - 7;
     assert_eq!(next(), rest);
     assert_eq!(next(), 0, "the end of the stream");
+}
+
+#[test]
+fn settings_change_the_windows_of_open_streams() {
+    let venue = Venue::start().unwrap();
+    let answer = talk(
+        &venue,
+        &http2(&[
+            head(1, false, &[]),
+            frame::settings(&[(frame::INITIAL_WINDOW_SIZE, 5)]),
+            frame::data(1, b"", true),
+        ]),
+    );
+    let sent: Vec<usize> = frames(&answer)
+        .into_iter()
+        .filter(|frame| frame.0 == frame::DATA)
+        .map(|frame| frame.2.len())
+        .collect();
+    assert_eq!(sent, [5], "no more than the window and no end");
+}
+
+#[test]
+fn reset_is_a_reset_and_close_is_an_orderly_end() {
+    let venue = Venue::start().unwrap();
+    for (at, points) in [(Point::Applied, "applied"), (Point::Response, "response")] {
+        for (name, expected) in [("close", None), ("reset", Some(ErrorKind::ConnectionReset))] {
+            let fault = format!("{name};at={points}");
+            let one = format!("POST / HTTP/1.1\r\nx-fault: {fault}\r\n\r\n").into_bytes();
+            let two = http2(&[head(1, true, &[(Fault::HEADER, &fault)])]);
+            for bytes in [one, two] {
+                let mut stream = TcpStream::connect(venue.addr()).unwrap();
+                stream.write_all(&bytes).unwrap();
+                let mut answer = Vec::new();
+                let end = stream
+                    .read_to_end(&mut answer)
+                    .err()
+                    .map(|error| error.kind());
+                assert_eq!(end, expected, "{fault}");
+                let answered = answer.windows(4).any(|four| four == b"\"sta");
+                assert_eq!(answered, at == Point::Response, "{fault}: {answer:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -50,6 +50,7 @@ async fn frames_speak_http2() {
         conn.write_all(&frame::ping(*b"pingpong")).await?;
         while let Some(request) = conn.next_headers().await? {
             assert!(!request.end_stream);
+            assert_eq!(request.field(":method"), Some("POST"));
             let body = conn.read_body(request.stream).await?;
             let mut answer = frame::headers(
                 request.stream,
