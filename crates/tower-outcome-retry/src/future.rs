@@ -24,13 +24,15 @@ pin_project! {
     ///
     /// Dropping it drops the attempt that is under way or the wait before the next one, and gives
     /// back what it took from the budget.
-    pub struct ResponseFuture<S, B, C, RB>
+    // `F` is the future of `S`. Spelt `S::Future`, it would have to be looked up whenever somebody
+    // asks whether an async block that holds this future is `Send`, and the compiler forgets
+    // lifetimes there: a body with a `dyn` inside would fail the look-up.
+    pub struct ResponseFuture<F, S, B, C, RB>
     where
-        S: Service<Request<B>>,
         C: Classify,
     {
         #[pin]
-        state: State<S::Future, RB>,
+        state: State<F, RB>,
         course: Course<S, B, C>,
     }
 }
@@ -60,12 +62,11 @@ struct Peeking<RB> {
 
 // === impl ResponseFuture ===
 
-impl<S, B, C, RB> ResponseFuture<S, B, C, RB>
+impl<F, S, B, C, RB> ResponseFuture<F, S, B, C, RB>
 where
-    S: Service<Request<B>>,
     C: Classify,
 {
-    pub(crate) fn new(future: S::Future, course: Course<S, B, C>) -> Self {
+    pub(crate) fn new(future: F, course: Course<S, B, C>) -> Self {
         Self {
             state: State::Sending { future },
             course,
@@ -73,9 +74,10 @@ where
     }
 }
 
-impl<S, B, C, RB> Future for ResponseFuture<S, B, C, RB>
+impl<F, S, B, C, RB> Future for ResponseFuture<F, S, B, C, RB>
 where
-    S: Service<Request<B>, Response = Response<RB>>,
+    F: Future<Output = Result<Response<RB>, S::Error>>,
+    S: Service<Request<B>, Response = Response<RB>, Future = F>,
     S::Error: Into<BoxError>,
     C: Classify,
     B: Replay,
@@ -212,9 +214,8 @@ where
     Poll::Ready(Ok(spare.service.call(request)))
 }
 
-impl<S, B, C, RB> fmt::Debug for ResponseFuture<S, B, C, RB>
+impl<F, S, B, C, RB> fmt::Debug for ResponseFuture<F, S, B, C, RB>
 where
-    S: Service<Request<B>>,
     C: Classify,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -74,7 +74,7 @@ where
 {
     type Response = Response<PeekBody<RB, BrokenBody>>;
     type Error = BoxError;
-    type Future = ResponseFuture<S, B, C, RB>;
+    type Future = ResponseFuture<S::Future, S, B, C, RB>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx).map_err(Into::into)
