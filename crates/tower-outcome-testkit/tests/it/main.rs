@@ -8,6 +8,7 @@
 mod client;
 mod demands;
 mod faults;
+mod http2;
 mod ledger;
 mod limits;
 mod load;
@@ -15,3 +16,4 @@ mod plan;
 mod probe;
 mod protocol;
 mod raw;
+mod wire;
