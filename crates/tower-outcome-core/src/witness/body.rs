@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Buf;
-use http::{HeaderMap, header::CONTENT_LENGTH};
+use http::{Method, Version, header::CONTENT_LENGTH, request};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -78,18 +78,24 @@ const SEALED: u8 = 4;
 // === impl WitnessBody ===
 
 impl<B: Body> WitnessBody<B> {
-    /// Wraps the body of a request with these headers, and returns its witness.
+    /// Wraps the body of a request with this head, and returns its witness.
     ///
-    /// There is none for an empty body: such a request is complete with its head.
-    pub fn new(inner: B, headers: &HeaderMap) -> (Self, Option<BodyWitness>) {
+    /// There is none where the request may be complete without its body: an empty body, or one of
+    /// unknown length for which HTTP/1 has no framing, so that hyper leaves it out (`GET`, `HEAD`
+    /// and `CONNECT`, and every method before HTTP/1.1).
+    pub fn new(inner: B, head: &request::Parts) -> (Self, Option<BodyWitness>) {
         // A caller may declare a length that the body itself does not know. The peer goes by the
         // header, so a body of that many bytes is complete even if the transport asks no further.
-        let declared = headers
+        let declared = head
+            .headers
             .get(CONTENT_LENGTH)
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.parse().ok());
         let length = declared.or_else(|| inner.size_hint().exact());
-        if inner.is_end_stream() || length == Some(0) {
+        let may_be_left_out = length.is_none()
+            && (matches!(head.method, Method::GET | Method::HEAD | Method::CONNECT)
+                || head.version < Version::HTTP_11);
+        if inner.is_end_stream() || length == Some(0) || may_be_left_out {
             return (
                 Self {
                     inner,

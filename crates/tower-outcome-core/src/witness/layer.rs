@@ -131,7 +131,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
         let acts_on_parts = self.acts_on_parts || is_acted_on_in_parts(&head);
-        let (body, witness) = WitnessBody::new(body, &head.headers);
+        let (body, witness) = WitnessBody::new(body, &head);
         // NOTE: before the request is handed down; see `Tick::next`.
         let started = Tick::next();
         ResponseFuture {
