@@ -1,0 +1,101 @@
+//! Holding what the calls were told against the venue's ledger.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tower_outcome::Outcome;
+use tower_outcome_testkit::{Entry, Ledger, Received};
+
+use crate::{args::Args, call::Call, tally::Tally};
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    /// Requests that must not be repeated and were applied more than once.
+    pub(crate) applied_twice: u64,
+    /// Claims that the server did not act, of a call or of one attempt, that the ledger contradicts.
+    pub(crate) false_proofs: u64,
+    /// Calls that ended without an outcome.
+    pub(crate) unclassified: u64,
+    /// Complete request bodies that differ from what the caller sent.
+    pub(crate) altered: u64,
+    /// Calls that were told success although the venue never acted.
+    pub(crate) false_successes: u64,
+    /// Calls whose caller stopped waiting.
+    pub(crate) gave_up: u64,
+    /// Requests that the venue saw.
+    pub(crate) requests: u64,
+    /// Outcomes by the fault that the first request of the call met.
+    pub(crate) by_fault: BTreeMap<String, BTreeMap<&'static str, u64>>,
+}
+
+pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
+    let mut audit = Audit::default();
+    let mut seen: HashMap<String, Vec<Entry>> = HashMap::new();
+    for entry in ledger.entries() {
+        audit.requests += 1;
+        if let Some(operation) = entry.operation.clone() {
+            seen.entry(operation).or_default().push(entry);
+        }
+    }
+    let told = tally.told();
+    for number in 0..args.calls {
+        let call = Call::random(args.seed, number);
+        let operation = Call::operation(number);
+        let entries = seen.get(&operation).map_or(&[][..], Vec::as_slice);
+        let applied = entries.iter().filter(|entry| entry.applied).count();
+        if applied > 1 && !call.is_repeatable() {
+            audit.applied_twice += 1;
+        }
+        let hash = call.body_hash();
+        for entry in entries {
+            let whole = entry.received == Received::Complete;
+            if whole && Some(entry.body_hash) != hash {
+                eprintln!("DBG altered {call:?} {entry:?}");
+                audit.altered += 1;
+            }
+            let claim = (operation.clone(), attempt(&entry.path));
+            if entry.applied && told.disowned.contains(&claim) {
+                eprintln!("DBG disowned {call:?} {entries:?}");
+                audit.false_proofs += 1;
+            }
+        }
+        let ending = told.endings.get(&number);
+        audit.gave_up += u64::from(ending.is_some_and(|ending| ending.gave_up));
+        let outcome = ending.and_then(|ending| ending.outcome);
+        let Some(outcome) = outcome else {
+            audit.unclassified += 1;
+            continue;
+        };
+        let claims_not_applied = ending.is_some_and(|ending| ending.proves_not_applied)
+            || outcome.is_retryable() && !call.is_repeatable();
+        if claims_not_applied && applied > 0 {
+            audit.false_proofs += 1;
+        }
+        let replayed = entries.iter().any(|entry| entry.replayed);
+        if outcome == Outcome::Success && applied == 0 && !replayed {
+            eprintln!("DBG falsesucc {call:?} {entries:?}");
+            audit.false_successes += 1;
+        }
+        let fault = match entries.first() {
+            None => "not seen by the venue".to_owned(),
+            Some(Entry { fault: None, .. }) => "none".to_owned(),
+            Some(Entry {
+                fault: Some(fault), ..
+            }) => fault.to_string(),
+        };
+        *audit
+            .by_fault
+            .entry(fault)
+            .or_default()
+            .entry(outcome.label())
+            .or_default() += 1;
+    }
+    audit
+}
+
+/// The number of the attempt, which the stack has written into the query.
+fn attempt(path: &str) -> u32 {
+    path.rsplit_once('=')
+        .and_then(|(_, number)| number.parse().ok())
+        .unwrap_or(0)
+}

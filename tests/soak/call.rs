@@ -1,0 +1,133 @@
+//! A random call.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request};
+use tower_outcome::{Random, Repeatable, RepeatableBecause, SplitMix64};
+use tower_outcome_testkit::fnv1a;
+
+use crate::body::{self, Body};
+
+/// A random call; the same seed and number make the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    number: u64,
+    pub(crate) protocol: Protocol,
+    method: Method,
+    key: bool,
+    mark: Option<Repeatable>,
+    payload: Payload,
+}
+
+/// The protocol a call is made over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// The body of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    None,
+    Full(Bytes),
+    /// Chunks, and whether the whole length is known from the start.
+    Stream(Vec<Bytes>, bool),
+    /// Chunks, and then an error of the caller's own.
+    Failing(Vec<Bytes>),
+}
+
+// === impl Call ===
+
+impl Call {
+    pub(crate) fn random(seed: u64, number: u64) -> Self {
+        let mix =
+            SplitMix64::seeded(seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) ^ number << 32);
+        let random = |below: u64| mix.next_u64() % below;
+        let method = match random(10) {
+            0 | 1 => Method::GET,
+            2 => Method::PUT,
+            3 => Method::DELETE,
+            4 => Method::PATCH,
+            _ => Method::POST,
+        };
+        let chunk = || {
+            let size = match random(8) {
+                0 => 0,
+                1 => 20_000 + random(40_000),
+                _ => 1 + random(300),
+            };
+            Bytes::from(vec![b'a' + (random(26) as u8); size as usize])
+        };
+        let chunks = || (0..1 + random(5)).map(|_| chunk()).collect();
+        let payload = match random(20) {
+            0..=4 => Payload::None,
+            5..=11 => Payload::Full(chunk()),
+            12..=18 => Payload::Stream(chunks(), random(2) == 0),
+            _ => Payload::Failing(chunks()),
+        };
+        Self {
+            number,
+            protocol: if random(2) == 0 {
+                Protocol::Http1
+            } else {
+                Protocol::Http2
+            },
+            method,
+            key: random(4) == 0,
+            mark: match random(20) {
+                0 => Some(Repeatable::Yes(RepeatableBecause::Marked)),
+                1 => Some(Repeatable::No),
+                _ => None,
+            },
+            payload,
+        }
+    }
+
+    pub(crate) fn operation(number: u64) -> String {
+        format!("{number:x}")
+    }
+
+    /// Whether sending it twice is harmless, reckoned here and not by the code under test.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self.mark {
+            Some(mark) => mark.is_yes(),
+            None => self.key || self.method.is_idempotent(),
+        }
+    }
+
+    /// The hash of the body that the venue should see, if it is ever complete.
+    pub(crate) fn body_hash(&self) -> Option<u64> {
+        match &self.payload {
+            // HTTP/1 has no framing for a `GET` with a body of unknown length, and hyper leaves it
+            // out.
+            Payload::Stream(_, false) | Payload::Failing(_)
+                if self.protocol == Protocol::Http1 && self.method == Method::GET =>
+            {
+                Some(fnv1a(b""))
+            }
+            Payload::None => Some(fnv1a(b"")),
+            Payload::Full(bytes) => Some(fnv1a(bytes)),
+            Payload::Stream(chunks, _) => Some(fnv1a(&chunks.concat())),
+            Payload::Failing(_) => None,
+        }
+    }
+
+    pub(crate) fn request(&self, base: &str) -> Request<Body> {
+        let operation = Self::operation(self.number);
+        let mut request = Request::new(body::of(&self.payload));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = format!("{base}/{operation}")
+            .parse()
+            .expect("a loopback address and hexadecimal digits");
+        let headers = request.headers_mut();
+        let value = HeaderValue::from_str(&operation).expect("hexadecimal digits");
+        headers.insert("x-operation-id", value.clone());
+        if self.key {
+            headers.insert("idempotency-key", value);
+        }
+        if let Some(mark) = self.mark {
+            request.extensions_mut().insert(mark);
+        }
+        request
+    }
+}

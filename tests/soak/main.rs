@@ -1,0 +1,139 @@
+//! Sends random calls against a venue that fails in every way it knows, and holds what each call was
+//! told against what the venue did.
+//!
+//! ```text
+//! cargo run --release --bin soak -- --calls 200000 --seed 1 --json
+//! ```
+//!
+//! The stack under test is Replay > Retry > Witness over hyper-util's client with a witnessed
+//! connector, on HTTP/1.1 and HTTP/2. The program fails (exit 1) if a request that must not be
+//! repeated was applied twice, if a claim that the server did not act is contradicted by the
+//! venue's ledger, if a call ended without an outcome, or if a request body arrived altered.
+
+mod args;
+mod audit;
+mod body;
+mod call;
+mod client;
+mod report;
+mod tally;
+
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tower_outcome_testkit::{AtAccept, Fault, Plan, Venue};
+
+use crate::{args::Args, call::Call, client::Clients, report::Report, tally::Tally};
+
+/// Calls under way at once: enough to keep both cores busy while some calls stall.
+const CONCURRENCY: usize = 128;
+
+/// Half of all requests meet a fault.
+const FAULT_RATE: f64 = 0.5;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the progress and the duration that are printed are real time"
+)]
+fn main() -> ExitCode {
+    let args = Args::from_command_line();
+    let started = Instant::now();
+    let venue = match Venue::builder().plan(plan(args.seed)).start() {
+        Ok(venue) => venue,
+        Err(error) => {
+            eprintln!("soak: cannot start the venue: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("soak: cannot start the runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let tally = runtime.block_on(run(&args, &venue));
+    // Sockets close with the clients; what is still in them belongs to the ledger.
+    drop(runtime);
+    let settled = venue.ledger().settle(Duration::from_secs(30));
+    let audit = audit::audit(&args, &tally, &venue.ledger());
+    let report = Report::new(&args, &tally, &audit);
+    if args.json {
+        println!("{}", report.json());
+    } else {
+        print!("{report}");
+        println!("took {:.1} s", started.elapsed().as_secs_f64());
+    }
+    if settled && report.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        if !settled {
+            eprintln!("soak: the venue is still busy, so its ledger is not complete");
+        }
+        ExitCode::FAILURE
+    }
+}
+
+async fn run(args: &Args, venue: &Venue) -> Tally {
+    let tally = Arc::new(Tally::default());
+    let clients = Clients::new(&tally);
+    let next = Arc::new(AtomicU64::new(0));
+    let base: Arc<str> = venue.url("").into();
+    let workers: Vec<_> = (0..CONCURRENCY)
+        .map(|_| {
+            let (clients, next, tally, base) = (
+                clients.clone(),
+                Arc::clone(&next),
+                Arc::clone(&tally),
+                Arc::clone(&base),
+            );
+            let (calls, seed, quiet) = (args.calls, args.seed, args.json);
+            tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= calls {
+                        break;
+                    }
+                    let call = Call::random(seed, number);
+                    let result = clients.send(&call, &base).await;
+                    tally.note(number, result);
+                    if !quiet && number % 10_000 == 9_999 {
+                        eprintln!("{} calls", number + 1);
+                    }
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        if let Err(error) = worker.await {
+            eprintln!("soak: a worker failed: {error}");
+        }
+    }
+    drop(clients);
+    Arc::try_unwrap(tally).unwrap_or_else(|shared| shared.copy())
+}
+
+/// Every fault the venue knows, as long as it does not make the server a liar: a server that acts
+/// and then answers "bad request" misleads anybody. gRPC has its own protocol.
+fn plan(seed: u64) -> Plan {
+    let honest = Fault::all().filter(|fault| match fault {
+        Fault::Status { code, applied, .. } => !(*applied && matches!(code, 400 | 418)),
+        Fault::Grpc { .. } => false,
+        _ => true,
+    });
+    Plan::new(seed)
+        .rate(FAULT_RATE)
+        .faults(honest)
+        .at_accept(0.02, AtAccept::Close)
+        .at_accept(0.02, AtAccept::Reset)
+}

@@ -1,0 +1,116 @@
+//! What is printed.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde_json::{Map, Value, json};
+
+use crate::{args::Args, audit::Audit, call::Protocol, tally::Tally};
+
+/// What is printed.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    args: &'a Args,
+    audit: &'a Audit,
+    rescued: BTreeMap<(Protocol, &'static str), u64>,
+}
+
+// === impl Report ===
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(args: &'a Args, tally: &Tally, audit: &'a Audit) -> Self {
+        // Both witnesses are listed for both protocols, also where one had nothing to do.
+        let mut rescued: BTreeMap<_, _> = [Protocol::Http1, Protocol::Http2]
+            .into_iter()
+            .flat_map(|protocol| [((protocol, "body"), 0), ((protocol, "connection"), 0)])
+            .collect();
+        rescued.extend(&tally.told().rescued);
+        Self {
+            args,
+            audit,
+            rescued,
+        }
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        let Audit {
+            applied_twice,
+            false_proofs,
+            unclassified,
+            altered,
+            ..
+        } = self.audit;
+        applied_twice + false_proofs + unclassified + altered == 0
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut rescued = Map::new();
+        for ((protocol, witness), count) in &self.rescued {
+            let of_protocol = rescued
+                .entry(protocol.label())
+                .or_insert_with(|| Value::Object(Map::new()));
+            of_protocol[witness] = json!(count);
+        }
+        let audit = self.audit;
+        json!({
+            "calls": self.args.calls,
+            "seed": self.args.seed,
+            "requests": audit.requests,
+            "by_fault": audit.by_fault,
+            "applied_twice": audit.applied_twice,
+            "false_proofs": audit.false_proofs,
+            "unclassified": audit.unclassified,
+            "altered": audit.altered,
+            "false_successes": audit.false_successes,
+            "gave_up": audit.gave_up,
+            "rescued": rescued,
+        })
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const OUTCOMES: [&str; 4] = ["success", "retryable", "permanent", "unknown"];
+        let audit = self.audit;
+        let width = audit.by_fault.keys().map(String::len).max().unwrap_or(0);
+        write!(f, "{:width$}", "fault of the first request")?;
+        for outcome in OUTCOMES {
+            write!(f, " {outcome:>10}")?;
+        }
+        writeln!(f)?;
+        for (fault, outcomes) in &audit.by_fault {
+            write!(f, "{fault:width$}")?;
+            for outcome in OUTCOMES {
+                write!(f, " {:>10}", outcomes.get(outcome).unwrap_or(&0))?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f)?;
+        writeln!(f, "calls           {:>10}", self.args.calls)?;
+        writeln!(f, "requests        {:>10}", audit.requests)?;
+        writeln!(f, "applied twice   {:>10}", audit.applied_twice)?;
+        writeln!(f, "false proofs    {:>10}", audit.false_proofs)?;
+        writeln!(f, "unclassified    {:>10}", audit.unclassified)?;
+        writeln!(f, "altered bodies  {:>10}", audit.altered)?;
+        writeln!(f, "false successes {:>10}", audit.false_successes)?;
+        writeln!(f, "gave up waiting {:>10}", audit.gave_up)?;
+        for ((protocol, witness), count) in &self.rescued {
+            writeln!(
+                f,
+                "unknowns of {} proven by the {witness}: {count}",
+                protocol.label()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+        }
+    }
+}

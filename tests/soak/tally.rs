@@ -1,0 +1,70 @@
+//! What the calls were told.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tower_outcome::{Failure, Outcome, Witnessed};
+
+use crate::call::Protocol;
+
+/// How a call ended, as its caller saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    /// `None` for an error that does not say what became of the call.
+    pub(crate) outcome: Option<Outcome>,
+    /// Whether the caller was told that the server did not act on any attempt.
+    pub(crate) proves_not_applied: bool,
+    /// Whether the caller stopped waiting.
+    pub(crate) gave_up: bool,
+}
+
+/// What the calls were told.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Told>);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) endings: BTreeMap<u64, Ending>,
+    /// The attempts that were told that the server did not act on them, by operation and number.
+    pub(crate) disowned: HashSet<(String, u32)>,
+    /// How many errors that prove nothing by themselves a witness turned into proofs.
+    pub(crate) rescued: BTreeMap<(Protocol, &'static str), u64>,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    pub(crate) fn note(&self, call: u64, ending: Ending) {
+        self.lock().endings.insert(call, ending);
+    }
+
+    pub(crate) fn observe(
+        &self,
+        protocol: Protocol,
+        operation: String,
+        attempt: u32,
+        failure: &Failure,
+    ) {
+        let mut told = self.lock();
+        if failure.delivery().proves_not_applied() {
+            told.disowned.insert((operation, attempt));
+        }
+        if let Some(witness @ (Witnessed::Body | Witnessed::Connection)) = failure.proven_by() {
+            *told.rescued.entry((protocol, witness.label())).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+        self.lock()
+    }
+
+    pub(crate) fn copy(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
