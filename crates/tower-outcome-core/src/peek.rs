@@ -14,9 +14,11 @@ use std::sync::Arc;
 use crate::BoxError;
 
 mod body;
+mod cut_short;
 mod read;
 
 pub use body::PeekBody;
+pub use cut_short::CutShort;
 pub use read::{FirstFrame, Peek, Peeked};
 
 /// Wraps the error of a body that is handed on, for example to say what it means for the call.

@@ -12,13 +12,14 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::{MapBodyError, Peek};
+use super::{CutShort, MapBodyError, Peek};
 use crate::BoxError;
 
 pin_project! {
     /// Yields what was peeked of a body, then the rest of it.
     ///
-    /// Frames, trailers and the error come in the order and with the boundaries they had. The
+    /// Frames, trailers and the error come in the order and with the boundaries they had. A body
+    /// that ends before the length it announced fails with [`CutShort`]. The
     /// size hint is that of the rest of the body plus what is held here. Until something is
     /// peeked this is the body and a few bytes beside it: nothing is allocated, and every call
     /// goes straight to the body. Data that is not `Bytes` is copied once.
@@ -163,10 +164,16 @@ where
         let held = self.held.get_or_insert_default();
         held.last = before;
         Poll::Ready(match polled {
-            None => {
-                held.ended = true;
-                Read::End
-            }
+            None => match CutShort::check(&self.inner) {
+                Ok(()) => {
+                    held.ended = true;
+                    Read::End
+                }
+                Err(error) => {
+                    held.error = Some(error.into());
+                    Read::Failed
+                }
+            },
             Some(Err(error)) => {
                 held.error = Some(error.into());
                 Read::Failed
@@ -192,7 +199,7 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = self.project();
+        let mut this = self.project();
         let mut error = None;
         if let Some(held) = this.held {
             if let Some(frame) = held.pop() {
@@ -206,8 +213,11 @@ where
         }
         let error = match error {
             Some(error) => error,
-            None => match ready!(this.inner.poll_frame(cx)) {
-                None => return Poll::Ready(None),
+            None => match ready!(this.inner.as_mut().poll_frame(cx)) {
+                None => match CutShort::check(&*this.inner) {
+                    Ok(()) => return Poll::Ready(None),
+                    Err(error) => error.into(),
+                },
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(in_bytes(frame)))),
                 Some(Err(error)) => error.into(),
             },
