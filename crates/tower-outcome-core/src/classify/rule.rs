@@ -70,6 +70,12 @@ where
 
 // === impl Rules ===
 
+impl<R: ?Sized> Rules<R> {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<R: ?Sized> Default for Rules<R> {
     fn default() -> Self {
         Self(Vec::new())
