@@ -1,0 +1,8 @@
+//! What needs more than one crate: real clients against servers that misbehave.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions that tests call may panic as the tests may"
+)]
+
+mod transport;
