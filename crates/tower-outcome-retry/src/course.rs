@@ -92,11 +92,11 @@ impl<S, B, C: Classify> Course<S, B, C> {
     }
 
     /// The end of a call that succeeded on its first attempt, by the head alone: the hot path.
+    #[inline]
     pub(crate) fn succeed<RB>(&self, head: response::Parts, body: RB) -> Output<RB> {
         self.budget().deposit();
         if let Some(context) = &self.context {
-            context.end_attempt(Outcome::Success, Delivery::Answered);
-            context.enter(Phase::ReadingBody);
+            note_success(context);
         }
         let if_broken = self
             .config
@@ -113,6 +113,13 @@ impl<S, B, C: Classify> Course<S, B, C> {
             (None, BudgetSource::ByRequest(_)) => &UNLIMITED,
         }
     }
+}
+
+/// Most calls have no context: nobody above asks.
+#[cold]
+fn note_success(context: &CallContext) {
+    context.end_attempt(Outcome::Success, Delivery::Answered);
+    context.enter(Phase::ReadingBody);
 }
 
 static UNLIMITED: Budget = Budget::unlimited();
