@@ -3,102 +3,138 @@
 use bytes::Bytes;
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request,
+    uri::{Authority, PathAndQuery, Scheme},
 };
 
 /// What is kept of a request so that it can be sent again.
 ///
 /// A full clone of the head costs two allocations and a reference count per header. Nearly all
-/// requests succeed, so the names and values are copied into one piece of memory instead, and
+/// requests succeed, so everything that is text is copied into one piece of memory instead, and
 /// parsed again only for a resend.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    method: Method,
-    uri: Uri,
+    /// Pairs of texts: method and path, scheme and authority, then name and value of each header.
+    packed: Vec<u8>,
     version: Version,
-    headers: Headers,
     extensions: Extensions,
 }
 
-/// Names and values, each with its lengths before it.
+/// Reads pairs in the order in which they were packed.
 #[derive(Debug)]
-struct Headers {
-    count: usize,
-    packed: Vec<u8>,
+struct Unpack {
+    rest: Bytes,
 }
 
-/// The lengths of a name and a value, and whether the value is sensitive.
-const PREFIX: usize = 2 + 4 + 1;
+/// Before each pair: the length of the first text, that of the second, and whether it is sensitive.
+const PREFIX: usize = 4 + 4;
+
+/// The bit of the second length that says that the text is sensitive. Lengths stay below it.
+const SENSITIVE: u32 = 1 << 31;
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Copies a request's head, or returns `None` if it has a header of 4 GiB.
+    /// Copies a request's head, or returns `None` if it has 2 GiB.
     pub(crate) fn of(head: &request::Parts) -> Option<Self> {
+        let method = head.method.as_str();
+        // An absent part is packed as an empty text, which no part can be.
+        let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        let scheme = head.uri.scheme_str().unwrap_or_default();
+        let authority = head.uri.authority().map_or("", Authority::as_str);
+
+        let target = 2 * PREFIX + method.len() + path.len() + scheme.len() + authority.len();
+        let size = head
+            .headers
+            .iter()
+            .map(|(name, value)| PREFIX + name.as_str().len() + value.len())
+            .fold(target, usize::saturating_add);
+        if size >= SENSITIVE as usize {
+            return None;
+        }
+        let mut packed = Vec::with_capacity(size);
+        pack(&mut packed, method, path.as_bytes(), false);
+        pack(&mut packed, scheme, authority.as_bytes(), false);
+        for (name, value) in &head.headers {
+            pack(
+                &mut packed,
+                name.as_str(),
+                value.as_bytes(),
+                value.is_sensitive(),
+            );
+        }
         Some(Self {
-            headers: Headers::pack(&head.headers)?,
-            method: head.method.clone(),
-            uri: head.uri.clone(),
+            packed,
             version: head.version,
             extensions: head.extensions.clone(),
         })
     }
 
     /// Makes the request again.
+    ///
+    /// What was packed was valid, so `None` is never returned in practice; it only spares a promise
+    /// to the reader.
     pub(crate) fn restore<B>(&self, body: B) -> Option<Request<B>> {
+        // One shared copy for all texts.
+        let mut unpack = Unpack {
+            rest: Bytes::copy_from_slice(&self.packed),
+        };
         let mut request = Request::new(body);
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
         *request.version_mut() = self.version;
-        *request.headers_mut() = self.headers.unpack()?;
         *request.extensions_mut() = self.extensions.clone();
+
+        let (method, path, _) = unpack.pair()?;
+        let (scheme, authority, _) = unpack.pair()?;
+        *request.method_mut() = Method::from_bytes(&method).ok()?;
+        let mut target = http::uri::Parts::default();
+        if !path.is_empty() {
+            target.path_and_query = Some(PathAndQuery::from_maybe_shared(path).ok()?);
+        }
+        if !scheme.is_empty() {
+            target.scheme = Some(Scheme::try_from(&*scheme).ok()?);
+        }
+        if !authority.is_empty() {
+            target.authority = Some(Authority::from_maybe_shared(authority).ok()?);
+        }
+        *request.uri_mut() = Uri::from_parts(target).ok()?;
+
+        let headers: &mut HeaderMap = request.headers_mut();
+        while !unpack.rest.is_empty() {
+            let (name, value, sensitive) = unpack.pair()?;
+            let name = HeaderName::from_bytes(&name).ok()?;
+            let mut value = HeaderValue::from_maybe_shared(value).ok()?;
+            value.set_sensitive(sensitive);
+            headers.append(name, value);
+        }
         Some(request)
     }
 }
 
-// === impl Headers ===
+/// Appends a pair whose lengths are known to be below 2 GiB.
+#[inline]
+fn pack(packed: &mut Vec<u8>, first: &str, second: &[u8], sensitive: bool) {
+    let sensitive = if sensitive { SENSITIVE } else { 0 };
+    let lengths = u64::from(first.len() as u32) | u64::from(second.len() as u32 | sensitive) << 32;
+    packed.extend_from_slice(&lengths.to_le_bytes());
+    packed.extend_from_slice(first.as_bytes());
+    packed.extend_from_slice(second);
+}
 
-impl Headers {
-    fn pack(headers: &HeaderMap) -> Option<Self> {
-        let size = headers
-            .iter()
-            .map(|(name, value)| PREFIX + name.as_str().len() + value.len())
-            .sum();
-        let mut packed = Vec::with_capacity(size);
-        for (name, value) in headers {
-            let (name, bytes) = (name.as_str().as_bytes(), value.as_bytes());
-            packed.extend_from_slice(&u16::try_from(name.len()).ok()?.to_le_bytes());
-            packed.extend_from_slice(&u32::try_from(bytes.len()).ok()?.to_le_bytes());
-            packed.push(u8::from(value.is_sensitive()));
-            packed.extend_from_slice(name);
-            packed.extend_from_slice(bytes);
-        }
-        Some(Self {
-            count: headers.len(),
-            packed,
-        })
+// === impl Unpack ===
+
+impl Unpack {
+    /// Returns the next two texts, and whether the second is sensitive.
+    fn pair(&mut self) -> Option<(Bytes, Bytes, bool)> {
+        let prefix = self.take(PREFIX)?;
+        let first = u32::from_le_bytes(prefix[..4].try_into().ok()?);
+        let second = u32::from_le_bytes(prefix[4..].try_into().ok()?);
+        let sensitive = second & SENSITIVE != 0;
+        let first = self.take(first as usize)?;
+        let second = self.take((second & !SENSITIVE) as usize)?;
+        Some((first, second, sensitive))
     }
 
-    /// What was packed were names and values, so `None` is never returned in practice; it only
-    /// spares a promise to the reader.
-    fn unpack(&self) -> Option<HeaderMap> {
-        let mut headers = HeaderMap::with_capacity(self.count);
-        // One shared copy for all values.
-        let packed = Bytes::copy_from_slice(&self.packed);
-        let mut at = 0;
-        while at < packed.len() {
-            let prefix = packed.get(at..at + PREFIX)?;
-            let name_len = usize::from(u16::from_le_bytes(prefix[..2].try_into().ok()?));
-            let value_len = u32::from_le_bytes(prefix[2..6].try_into().ok()?);
-            let sensitive = prefix[6] == 1;
-            let name_at = at + PREFIX;
-            let value_at = name_at + name_len;
-            at = value_at + usize::try_from(value_len).ok()?;
-            let name = HeaderName::from_bytes(packed.get(name_at..value_at)?).ok()?;
-            let mut value = HeaderValue::from_maybe_shared(packed.slice(value_at..at)).ok()?;
-            value.set_sensitive(sensitive);
-            headers.append(name, value);
-        }
-        Some(headers)
+    fn take(&mut self, size: usize) -> Option<Bytes> {
+        (size <= self.rest.len()).then(|| self.rest.split_to(size))
     }
 }
 
@@ -108,8 +144,64 @@ mod tests {
 
     use super::*;
 
+    fn again(request: Request<()>) -> Request<()> {
+        let (head, ()) = request.into_parts();
+        Snapshot::of(&head).unwrap().restore(()).unwrap()
+    }
+
     fn packed_again(headers: &HeaderMap) -> HeaderMap {
-        Headers::pack(headers).unwrap().unpack().unwrap()
+        let mut request = Request::new(());
+        *request.headers_mut() = headers.clone();
+        std::mem::take(again(request).headers_mut())
+    }
+
+    #[test]
+    fn every_form_of_target_is_kept() {
+        for target in [
+            "https://venue.example",
+            "https://venue.example/",
+            "https://venue.example?page=2",
+            "http://user:secret@venue.example:8080/orders?a=b&c=%20#gone",
+            "http://[::1]:80/",
+            "custom+scheme://host/path",
+            "/orders?dry=true",
+            "/",
+            "?query",
+            "*",
+            "venue.example:443",
+            "venue.example",
+            "/caf\u{e9}",
+        ] {
+            // Not every version of `http` takes every form.
+            let Ok(target) = target.parse::<Uri>() else {
+                continue;
+            };
+            let request = Request::builder().uri(target.clone()).body(()).unwrap();
+            let again = again(request);
+            assert_eq!(again.uri(), &target);
+            assert_eq!(again.uri().to_string(), target.to_string());
+            assert_eq!(again.uri().scheme(), target.scheme());
+            assert_eq!(again.uri().authority(), target.authority());
+            assert_eq!(again.uri().path_and_query(), target.path_and_query());
+        }
+        assert_eq!(again(Request::new(())).uri(), &Uri::default());
+    }
+
+    #[test]
+    fn a_method_of_the_callers_own_is_kept() {
+        for method in ["PURGE", "A-METHOD-LONGER-THAN-WHAT-IS-KEPT-INLINE"] {
+            let request = Request::builder().method(method).body(()).unwrap();
+            assert_eq!(again(request).method(), method);
+        }
+    }
+
+    #[test]
+    fn values_of_one_name_stay_apart_and_in_order() {
+        let mut headers = HeaderMap::new();
+        for value in ["one", "", "two"] {
+            headers.append("x-many", HeaderValue::from_static(value));
+        }
+        assert_eq!(packed_again(&headers), headers);
     }
 
     #[test]
@@ -131,8 +223,7 @@ mod tests {
             .extension(7_u32)
             .body(())
             .unwrap();
-        let (head, ()) = request.into_parts();
-        let again = Snapshot::of(&head).unwrap().restore(()).unwrap();
+        let again = again(request);
         assert_eq!(again.method(), Method::PUT);
         assert_eq!(again.uri(), "https://venue.example/orders/1?dry=true");
         assert_eq!(again.version(), Version::HTTP_2);
