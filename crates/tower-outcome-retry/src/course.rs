@@ -5,8 +5,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use http::{Response, response};
 use tokio::time::{Instant, Sleep, sleep};
 use tower_outcome_core::{
-    Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Deadline, Decision, Delivery,
-    Failure, HintForm, NotRetried, Outcome, Phase, Reason, Replay,
+    Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Decision, Delivery, Failure,
+    HintForm, NotRetried, Outcome, Phase, Reason, Replay,
     peek::{Peek, PeekBody},
 };
 
@@ -25,10 +25,7 @@ pub(crate) struct Course<S, B, C: Classify> {
     pub(crate) spare: Result<Spare<S, B>, NotRetried>,
     /// The call's own budget; `None` is the layer's.
     pub(crate) budget: Option<Budget>,
-    pub(crate) deadline: Option<Deadline>,
     pub(crate) context: Option<CallContext>,
-    /// When the first attempt started, where somebody asks.
-    pub(crate) started: Option<Instant>,
     /// `None` as long as the first attempt has not failed.
     pub(crate) cold: Option<Box<Cold>>,
 }
@@ -38,6 +35,8 @@ pub(crate) struct Spare<S, B> {
     pub(crate) service: S,
     pub(crate) head: Snapshot,
     pub(crate) body: B,
+    /// When the first attempt started, where somebody asks.
+    pub(crate) started: Option<Instant>,
 }
 
 /// What only a call in trouble needs.
@@ -91,19 +90,16 @@ impl<S, B, C: Classify> Course<S, B, C> {
             .map_or(Attempt::FIRST, |cold| cold.attempt)
     }
 
-    /// The end of a call that succeeded on its first attempt, by the head alone: the hot path.
+    /// Notes that the call succeeded on its first attempt, by the head alone: the hot path. Returns
+    /// what becomes of the body's error, if it has one.
     #[inline]
-    pub(crate) fn succeed<RB>(&self, head: response::Parts, body: RB) -> Output<RB> {
+    pub(crate) fn succeed(&self) -> BrokenBody {
         self.budget().deposit();
         if let Some(context) = &self.context {
             note_success(context);
         }
-        let if_broken = self
-            .config
-            .classifier
-            .broken_body(&self.call, Attempt::FIRST);
-        let body = PeekBody::new(body).with_error_map(BrokenBody::new(if_broken));
-        Ok(Response::from_parts(head, body))
+        let classifier = &self.config.classifier;
+        BrokenBody::new(classifier.broken_body(&self.call, Attempt::FIRST))
     }
 
     fn budget(&self) -> &Budget {
@@ -188,9 +184,10 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         if last.is_given_up() {
             return Err(NotRetried::AlreadyGivenUp);
         }
-        if let Err(why) = &self.spare {
-            return Err(why.clone());
-        }
+        let spare = match &self.spare {
+            Ok(spare) => spare,
+            Err(why) => return Err(why.clone()),
+        };
         let attempt = self.attempt();
         let config = &*self.config;
         if attempt.number() >= config.max_attempts {
@@ -206,12 +203,12 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             .hints
             .delay(backoff, after, reason)
             .ok_or(NotRetried::HintTooLong)?;
-        if let Some(deadline) = self.deadline {
+        if let Some(deadline) = spare.head.deadline() {
             if delay >= deadline.remaining(Instant::now()) {
                 return Err(NotRetried::Deadline);
             }
         }
-        if let (Some(limit), Some(started)) = (config.elapsed, self.started) {
+        if let (Some(limit), Some(started)) = (config.elapsed, spare.started) {
             if started.elapsed().saturating_add(delay) > limit {
                 return Err(NotRetried::Elapsed);
             }

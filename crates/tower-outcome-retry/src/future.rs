@@ -101,7 +101,8 @@ where
                             Verdict::Decided(decision)
                                 if decision.outcome.is_success() && course.cold.is_none() =>
                             {
-                                return Poll::Ready(course.succeed(head, body));
+                                let body = PeekBody::new(body).with_error_map(course.succeed());
+                                return Poll::Ready(Ok(Response::from_parts(head, body)));
                             }
                             verdict => self.as_mut().answered(head, body, verdict),
                         }
@@ -226,10 +227,8 @@ where
         return Poll::Ready(Err(NotRetried::NotReady(why)));
     }
     // Becoming ready may have taken its time.
-    if course
-        .deadline
-        .is_some_and(|deadline| deadline.is_over(Instant::now()))
-    {
+    let deadline = spare.head.deadline();
+    if deadline.is_some_and(|deadline| deadline.is_over(Instant::now())) {
         return Poll::Ready(Err(NotRetried::Deadline));
     }
     let request = spare

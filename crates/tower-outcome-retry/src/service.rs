@@ -9,8 +9,7 @@ use http::{Request, Response, request};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    BoxError, BrokenBody, CallContext, Classify, Deadline, HttpClassifier, NotRetried, Replay,
-    peek::PeekBody,
+    BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Replay, peek::PeekBody,
 };
 use tower_service::Service;
 
@@ -88,7 +87,6 @@ where
             BudgetSource::Shared(_) => None,
             BudgetSource::ByRequest(choose) => Some(choose(&head)),
         };
-        let deadline = Deadline::of(&head.extensions);
         let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {
             context.begin_attempt();
@@ -101,13 +99,13 @@ where
                     service: self.inner.clone(),
                     head,
                     body,
+                    started: config.elapsed.map(|_| Instant::now()),
                 }),
                 _ => Err(NotRetried::BodyNotReplayable),
             }
         } else {
             Err(NotRetried::SwitchedOff)
         };
-        let started = config.elapsed.map(|_| Instant::now());
         let sending = self.inner.call(Request::from_parts(head, body));
         ResponseFuture::new(
             sending,
@@ -116,9 +114,7 @@ where
                 call,
                 spare,
                 budget,
-                deadline,
                 context,
-                started,
                 cold: None,
             },
         )

@@ -5,6 +5,7 @@ use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request,
     uri::{Authority, PathAndQuery, Scheme},
 };
+use tower_outcome_core::Deadline;
 
 /// What is kept of a request so that it can be sent again.
 ///
@@ -67,6 +68,11 @@ impl Snapshot {
             version: head.version,
             extensions: head.extensions.clone(),
         })
+    }
+
+    /// Returns the deadline of the call, if it has one.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        Deadline::of(&self.extensions)
     }
 
     /// Makes the request again.
