@@ -79,6 +79,7 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
+    #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let config = &*self.config;
         let (head, body) = request.into_parts();
