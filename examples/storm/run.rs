@@ -1,0 +1,137 @@
+//! One strategy's way through the storm.
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tower_outcome_testkit::{Entry, Fault};
+
+use crate::progress::Progress;
+use crate::scenario::{self, Call, Kind};
+use crate::strategy::{Belief, Strategy};
+
+/// What a strategy believes, and what the venue's ledger says.
+pub(crate) struct Run {
+    pub(crate) strategy: &'static str,
+    /// By call.
+    pub(crate) orders: BTreeMap<String, Order>,
+    /// Every request, in order of arrival.
+    pub(crate) sent: Vec<Sent>,
+    /// How often the venue banned the program.
+    pub(crate) bans: usize,
+}
+
+/// What the program knows of an order.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) belief: Belief,
+    /// How often it is in the venue's book, if the program knew that it had to ask.
+    pub(crate) asked: Option<u32>,
+}
+
+/// One request on the wire, as the venue saw it.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) call: String,
+    pub(crate) kind: Kind,
+    pub(crate) row: usize,
+    /// Since the market opened.
+    pub(crate) at: Duration,
+    pub(crate) fate: Fate,
+    /// Whether the venue acted on it.
+    pub(crate) applied: bool,
+}
+
+/// What the program got to see of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Answered,
+    /// 429.
+    RateLimited,
+    /// 418.
+    Banned,
+    /// A server error, or no whole answer.
+    Failed,
+}
+
+// === impl Run ===
+
+impl Run {
+    /// Opens a market of its own for the strategy, and waits until everything is over.
+    pub(crate) async fn of<S: Strategy>(strategy: S, seed: u64) -> Result<Self, Box<dyn Error>> {
+        let venue = scenario::venue(seed)?;
+        let opening = Instant::now();
+        let mut progress = Progress::start(S::NAME, opening);
+        let mut calls = HashMap::new();
+        let mut under_way = JoinSet::new();
+        for call in scenario::calls() {
+            let request = call.request(&venue)?;
+            let strategy = strategy.clone();
+            let (id, due) = (call.id.clone(), opening + call.due);
+            under_way.spawn(async move {
+                sleep_until(due).await;
+                (id, strategy.send(request).await)
+            });
+            calls.insert(call.id.clone(), call);
+        }
+
+        let mut orders = BTreeMap::new();
+        while let Some(over) = under_way.join_next().await {
+            let (id, belief) = over?;
+            let kind = calls[&id].kind;
+            progress.note(kind, &belief);
+            if kind == Kind::Order {
+                let asked = None;
+                orders.insert(id, Order { belief, asked });
+            }
+        }
+
+        // What nobody here can know, the venue can.
+        for (id, order) in &mut orders {
+            if order.belief == Belief::Unknown {
+                let question = calls[id].question();
+                if let Belief::Done(answer) = strategy.send(question.request(&venue)?).await {
+                    order.asked = Some(String::from_utf8_lossy(&answer).parse()?);
+                }
+                calls.insert(question.id.clone(), question);
+            }
+        }
+        progress.finish();
+
+        let ledger = venue.ledger();
+        ledger.settled().await;
+        let entries = ledger.entries().into_iter();
+        Ok(Self {
+            strategy: S::NAME,
+            orders,
+            sent: entries
+                .filter_map(|entry| Sent::of(entry, &calls))
+                .collect(),
+            bans: ledger.bans(None),
+        })
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    fn of(entry: Entry, calls: &HashMap<String, Call>) -> Option<Self> {
+        let call = calls.get(entry.operation.as_deref()?)?;
+        let cut_off = matches!(entry.fault, Some(Fault::Close { .. } | Fault::Reset { .. }));
+        Some(Self {
+            call: call.id.clone(),
+            kind: call.kind,
+            row: call.row,
+            at: entry.at,
+            fate: match entry.answered {
+                Some(429) => Fate::RateLimited,
+                Some(418) => Fate::Banned,
+                Some(200) if !cut_off => Fate::Answered,
+                _ => Fate::Failed,
+            },
+            applied: entry.applied,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! Three ways to send a request.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+
+mod naive;
+mod tower_outcome;
+mod tower_retry;
+
+pub(crate) use self::naive::Naive;
+pub(crate) use self::tower_outcome::TowerOutcome;
+pub(crate) use self::tower_retry::TowerRetry;
+
+/// A way to send a request and to decide whether it is sent again.
+pub(crate) trait Strategy: Clone + Send + 'static {
+    /// Its name in the results.
+    const NAME: &'static str;
+
+    /// Sends a request as often as it sees fit, and says what it believes became of it.
+    fn send(&self, request: Request<Full<Bytes>>) -> impl Future<Output = Belief> + Send;
+}
+
+/// What a program believes became of its request. The venue's ledger may differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Belief {
+    /// The venue did it, and answered this.
+    Done(Bytes),
+    /// The venue did not do it.
+    Failed,
+    /// Nobody on this side can know; only strategies that keep the two apart say so.
+    Unknown,
+}
