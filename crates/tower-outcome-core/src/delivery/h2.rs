@@ -12,15 +12,23 @@ pub(super) fn clue(error: &(dyn Error + 'static), known_client: bool) -> Option<
     Some(if known_client {
         Clue::NoProof(FailureKind::Transport)
     } else {
-        refused(error)
+        // h2 itself gives a remote GOAWAY only to streams above its last stream identifier.
+        refused(error, true)
     })
 }
 
-/// What the h2 error of a request's own stream says.
-pub(super) fn refused(error: &::h2::Error) -> Clue {
+/// What the h2 error of a request says.
+///
+/// REFUSED_STREAM always belongs to the request's own stream. A GOAWAY does if it comes from the
+/// stream, which is then above the last stream identifier (RFC 9113, section 6.8). But hyper asks
+/// the *connection* whether it is well right after it has handed a request's head over, and passes
+/// its error off as the request's; another thread may have written the head by then, and the peer
+/// may have acted on it before it said GOAWAY. hyper sends no body in that case, so only a request
+/// that is complete with its head is in doubt.
+pub(super) fn refused(error: &::h2::Error, goaway_counts: bool) -> Clue {
     let refused_stream = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
-    // h2 gives a remote GOAWAY only to streams above its last stream identifier (RFC 9113, 6.8).
-    if error.is_remote() && (error.is_go_away() || refused_stream) {
+    let goaway = error.is_go_away() && goaway_counts;
+    if error.is_remote() && (goaway || refused_stream) {
         Clue::Proof(Delivery::Refused, FailureKind::Transport)
     } else {
         Clue::NoProof(FailureKind::Transport)

@@ -2,12 +2,13 @@
 
 use std::error::Error;
 
-use super::{Clue, Delivery, FailureKind};
+use super::{Clue, Delivery, Evidence, FailureKind};
 use crate::{BoxError, Failure, Outcome, Reason};
 
 /// Reads hyper's outermost error. Its causes say why the connection died, not what became of the
 /// request: a cancelled request legitimately carries "incomplete message" as its cause.
-pub(super) fn clue(error: &(dyn Error + 'static)) -> Option<Clue> {
+pub(super) fn clue(error: &(dyn Error + 'static), evidence: Evidence) -> Option<Clue> {
+    let _ = evidence;
     let error = error.downcast_ref::<::hyper::Error>()?;
     if error.is_canceled() {
         // hyper keeps this word for requests of which no part reached the connection.
@@ -15,7 +16,7 @@ pub(super) fn clue(error: &(dyn Error + 'static)) -> Option<Clue> {
     }
     #[cfg(feature = "h2")]
     if let Some(error) = error.source().and_then(|error| error.downcast_ref()) {
-        return Some(super::h2::refused(error));
+        return Some(super::h2::refused(error, evidence.has_body));
     }
     Some(Clue::NoProof(if error.is_timeout() {
         FailureKind::TimedOut
@@ -54,6 +55,6 @@ pub fn handed_back<T>(mut error: ::hyper::client::conn::TrySendError<T>) -> Fail
         };
         Failure::new(outcome, Delivery::NotSent, error)
     } else {
-        super::failure(error, super::Evidence::default())
+        super::failure(error, Evidence::default())
     }
 }

@@ -193,6 +193,7 @@ fn failure(
     };
     let evidence = Evidence {
         started: Some(started),
+        has_body: body.is_some(),
         incomplete,
     };
     match (taken, body) {
