@@ -50,12 +50,11 @@ pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
         for entry in entries {
             let whole = entry.received == Received::Complete;
             if whole && Some(entry.body_hash) != hash {
-                eprintln!("DBG altered {call:?} {entry:?}");
                 audit.altered += 1;
             }
             let claim = (operation.clone(), attempt(&entry.path));
-            if entry.applied && told.disowned.contains(&claim) {
-                eprintln!("DBG disowned {call:?} {entries:?}");
+            if let (true, Some(proof)) = (entry.applied, told.disowned.get(&claim)) {
+                eprintln!("soak: false proof: {proof}\n  {call:?}\n  {entries:?}");
                 audit.false_proofs += 1;
             }
         }
@@ -73,7 +72,6 @@ pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
         }
         let replayed = entries.iter().any(|entry| entry.replayed);
         if outcome == Outcome::Success && applied == 0 && !replayed {
-            eprintln!("DBG falsesucc {call:?} {entries:?}");
             audit.false_successes += 1;
         }
         let fault = match entries.first() {

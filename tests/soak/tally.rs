@@ -1,7 +1,9 @@
 //! What the calls were told.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
+    error::Error,
+    fmt::Write,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -27,8 +29,9 @@ pub(crate) struct Tally(Mutex<Told>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) endings: BTreeMap<u64, Ending>,
-    /// The attempts that were told that the server did not act on them, by operation and number.
-    pub(crate) disowned: HashSet<(String, u32)>,
+    /// The attempts that were told that the server did not act on them, by operation and number, and
+    /// the error that said so.
+    pub(crate) disowned: HashMap<(String, u32), String>,
     /// How many errors that prove nothing by themselves a witness turned into proofs.
     pub(crate) rescued: BTreeMap<(Protocol, &'static str), u64>,
 }
@@ -49,7 +52,7 @@ impl Tally {
     ) {
         let mut told = self.lock();
         if failure.delivery().proves_not_applied() {
-            told.disowned.insert((operation, attempt));
+            told.disowned.insert((operation, attempt), chain(failure));
         }
         if let Some(witness @ (Witnessed::Body | Witnessed::Connection)) = failure.proven_by() {
             *told.rescued.entry((protocol, witness.label())).or_default() += 1;
@@ -67,4 +70,16 @@ impl Tally {
     fn lock(&self) -> MutexGuard<'_, Told> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Every error of the chain, as `Debug` prints it.
+fn chain(failure: &Failure) -> String {
+    let mut text = format!("{:?}: {failure}", failure.proven_by());
+    let mut next = failure.source();
+    while let Some(error) = next {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " <- {error:?}");
+        next = error.source();
+    }
+    text
 }
