@@ -32,10 +32,13 @@ use tower_service::Service;
 /// use http::HeaderValue;
 /// use tower_outcome_retry::IdempotencyKeyLayer;
 ///
-/// let mut order = 0_u64;
-/// # let _ = &mut order;
-/// // Keys have to be unique over restarts and among processes: a counter is not enough.
-/// let layer = IdempotencyKeyLayer::new(|| HeaderValue::from_static("8e03978e-40d5-43dd-bc93-6894a57f9324"));
+/// // Keys have to be unique over restarts and among processes, as order identifiers mostly are; the
+/// // feature `uuid` has `IdempotencyKeyLayer::random()`.
+/// fn next_order_id() -> u64 {
+///     // ...
+/// #   17
+/// }
+/// let layer = IdempotencyKeyLayer::new(|| HeaderValue::from(next_order_id()));
 /// # let _ = layer;
 /// ```
 #[derive(Clone)]

@@ -1,11 +1,101 @@
-//! Placeholder docs.
+//! Outbound tower layers that know whether a failed request may be sent again.
+//!
+//! # The problem
+//!
+//! A request that *does* something fails. Was it applied? A connection that broke while the answer
+//! was awaited looks the same whether the server never read the request or filled the order and
+//! crashed. Two facts decide what may happen next, and they live in different places:
+//!
+//! 1. **how far the attempt got**, which only the transport knows ([`Delivery`]), and
+//! 2. **whether repeating the request is harmless**, which only its sender knows ([`Repeatable`]).
+//!
+//! The layers of this family share one vocabulary for both. Together they yield an [`Outcome`], and
+//! its fourth value is the honest one: [`Outcome::Unknown`], "it may have been applied".
+//!
+//! # The stack
+//!
+//! ```text
+//!         caller
+//!   ReplayLayer           makes a streaming body replayable
+//!   IdempotencyKeyLayer   one key for all attempts of a call
+//!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   WitnessLayer          proves how far each attempt got
+//!         hyper-util client (WitnessConnector around its connector) or tonic Channel
+//! ```
+//!
+//! # Example
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::Request;
+//! use http_body_util::Full;
+//! use hyper_util::{
+//!     client::legacy::{Client, connect::HttpConnector},
+//!     rt::TokioExecutor,
+//! };
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_outcome::{
+//!     CallReport, Outcome, RetryLayer, WitnessConnector, WitnessLayer,
+//! };
+//! use tower_outcome_testkit::{Fault, Point, Venue};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tower_outcome::BoxError> {
+//! // A server that applies the order and then closes the connection without a word.
+//! let venue = Venue::start()?;
+//! let fault = Fault::Close { at: Point::Applied };
+//!
+//! let client = Client::builder(TokioExecutor::new())
+//!     .retry_canceled_requests(false)
+//!     .build(WitnessConnector::new(HttpConnector::new()));
+//! let mut client = ServiceBuilder::new()
+//!     .layer(RetryLayer::new())
+//!     .layer(WitnessLayer::new())
+//!     .service(client);
+//!
+//! let order = Request::post(venue.url("/orders"))
+//!     .header("x-operation-id", "order-1")
+//!     .header(Fault::HEADER, fault.header_value())
+//!     .body(Full::new(Bytes::from("buy 100")))?;
+//! let result = client.ready().await?.call(order).await;
+//!
+//! // Nobody on this side can know, and nobody guessed.
+//! assert!(matches!(CallReport::outcome_of(&result), Outcome::Unknown { .. }));
+//! assert_eq!(venue.ledger().applied("order-1"), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
+//! | `uuid` | [`IdempotencyKeyLayer::random`] |
+//! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
+//! | `hyper` | delivery evidence of raw hyper connections |
+//! | `h2` | delivery evidence of HTTP/2 streams |
+//! | `tonic` | delivery evidence of tonic channels |
+//! | `io` | delivery evidence of bare I/O errors |
+//! | `full` | all of them |
+//!
+//! Evidence features add proofs: with one switched on, a failure that would be
+//! [`Delivery::MaybeSent`] may become [`Delivery::NotSent`] or [`Delivery::Refused`]. None takes a
+//! proof away.
 
 pub use tower_outcome_core::*;
+
+pub mod docs;
 
 /// Sending a request again, only when that is proven or declared safe.
 #[cfg(feature = "retry")]
 pub use tower_outcome_retry as retry;
 #[cfg(feature = "retry")]
 pub use tower_outcome_retry::{
-    Backoff, Budget, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter, NoResend, RetryLayer,
+    Backoff, Budget, HintPolicy, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter, NoResend,
+    RetryLayer,
 };
+
+#[cfg(all(doctest, feature = "retry", feature = "hyper-util"))]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
