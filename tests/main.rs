@@ -5,4 +5,5 @@
     reason = "functions that tests call may panic as the tests may"
 )]
 
+mod reuse;
 mod transport;
