@@ -92,3 +92,26 @@ impl Service<Req> for Scripted {
         })
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_a_boxed_body_can_be_awaited_in_a_task() {
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+    use tower_outcome_core::{ReplayBody, ReplayLayer};
+
+    type Boxed = UnsyncBoxBody<Bytes, BoxError>;
+    let (mock, mut handle) = tower_test::mock::pair::<http::Request<ReplayBody<Boxed>>, Res>();
+    let retry = steady().build().unwrap();
+    let mut service = ReplayLayer::new().layer(retry.layer(mock));
+    let body: Boxed = Full::from("x")
+        .map_err(|never| match never {})
+        .boxed_unsync();
+    // The compiler has to see that this block is `Send`.
+    let call = tokio::spawn(async move {
+        let request = http::Request::put("http://venue.test/").body(body).unwrap();
+        service.ready().await.unwrap().call(request).await
+    });
+    let (_, send) = handle.next_request().await.unwrap();
+    send.send_response(status(200));
+    assert_eq!(call.await.unwrap().unwrap().status(), StatusCode::OK);
+}
