@@ -18,7 +18,7 @@ use hyper_util::{
 use tokio::time::timeout;
 use tower::{ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tower_outcome::{
-    Backoff, BoxError, BrokenBody, HttpClassifier, ReplayBody, ReplayLayer, RetryLayer,
+    Backoff, BoxError, BrokenBody, Delivery, HttpClassifier, ReplayBody, ReplayLayer, RetryLayer,
     WitnessConnector, WitnessLayer, peek::PeekBody, retry::RetryLayerBuilder,
 };
 
@@ -53,8 +53,12 @@ pub(crate) struct Client {
 impl Evidence {
     pub(crate) const ALL: [Self; 2] = [Self::Error, Self::Witnesses];
 
-    pub(crate) fn has_witnesses(self) -> bool {
-        self == Self::Witnesses
+    /// Returns what only the witnesses can prove.
+    pub(crate) fn proves(self, delivery: Delivery) -> Delivery {
+        match self {
+            Self::Error => Delivery::MaybeSent,
+            Self::Witnesses => delivery,
+        }
     }
 }
 

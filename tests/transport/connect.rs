@@ -158,11 +158,7 @@ async fn a_version_that_the_connection_cannot_speak_is_proven_unsent_by_the_witn
         let mut request = post(&peer, full("an order"));
         *request.version_mut() = Version::HTTP_2;
         let error = client.fail(request).await;
-        let expected = if client.evidence.has_witnesses() {
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        let expected = client.evidence.proves(Delivery::NotSent);
         assert_eq!(verdict(&error), expected);
     }
     assert_eq!(peer.ended(2).await, 0);

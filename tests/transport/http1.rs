@@ -90,11 +90,7 @@ async fn a_body_that_was_not_taken_to_its_end_is_proven_unsent_by_the_witness() 
     for peer in [closed, half_closed] {
         for client in Client::both(Protocol::Http1) {
             let error = client.fail(post(&peer, endless())).await;
-            let expected = if client.evidence.has_witnesses() {
-                Delivery::NotSent
-            } else {
-                Delivery::MaybeSent
-            };
+            let expected = client.evidence.proves(Delivery::NotSent);
             assert_eq!(verdict(&error), expected);
         }
         assert_eq!(peer.ended(2).await, 0);
@@ -231,11 +227,7 @@ async fn a_body_of_which_no_frame_came_is_proven_unsent_by_the_witness() {
     for client in Client::both(Protocol::Http1) {
         let silent = frames(futures_util::stream::pending());
         let error = client.fail(post(&peer, silent)).await;
-        let expected = if client.evidence.has_witnesses() {
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        let expected = client.evidence.proves(Delivery::NotSent);
         assert_eq!(verdict(&error), expected);
     }
     assert_eq!(peer.ended(2).await, 0);

@@ -197,12 +197,8 @@ async fn a_reset_that_was_not_noticed_yet_is_proven_unsent_by_the_witness() {
         for _ in 0..ROUNDS {
             seen.push(surprised(evidence, Death::Reset).await);
         }
-        let expected = if evidence.has_witnesses() {
-            // A connection that was reset accepts nothing, however the race ends.
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        // A connection that was reset accepts nothing, however the race ends.
+        let expected = evidence.proves(Delivery::NotSent);
         assert!(seen.contains(&Err(expected)), "{seen:?}");
         let possible = [Err(Delivery::NotSent), Err(expected), Ok(StatusCode::OK)];
         assert!(seen.iter().all(|seen| possible.contains(seen)), "{seen:?}");

@@ -80,18 +80,14 @@ async fn a_reset_before_the_body_was_taken_is_proven_unsent_by_the_witness() {
     });
     for client in Client::both(Protocol::Http2) {
         let error = client.fail(post(&peer, endless())).await;
-        let expected = if client.evidence.has_witnesses() {
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        let expected = client.evidence.proves(Delivery::NotSent);
         assert_eq!(verdict(&error), expected);
     }
     assert_eq!(peer.ended(2).await, 0);
 }
 
 #[tokio::test]
-async fn a_goaway_below_the_stream_says_that_it_was_not_acted_on() {
+async fn a_goaway_below_the_stream_says_that_a_request_with_a_body_was_not_acted_on() {
     for code in [
         frame::NO_ERROR,
         frame::INTERNAL_ERROR,
@@ -110,11 +106,30 @@ async fn a_goaway_below_the_stream_says_that_it_was_not_acted_on() {
             });
             for client in Client::both(Protocol::Http2) {
                 let error = client.fail(post(&peer, full("an order"))).await;
-                assert_eq!(verdict(&error), Delivery::Refused);
+                let expected = client.evidence.proves(Delivery::Refused);
+                assert_eq!(verdict(&error), expected);
+                let said = h2(&error).is_some_and(|error| error.is_go_away() && error.is_remote());
+                assert!(said, "{}", chain(&*error));
             }
             assert_eq!(peer.ended(2).await, 0);
         }
     }
+}
+
+/// hyper passes the connection's GOAWAY off as the error of a request whose head is on its way.
+#[tokio::test]
+async fn a_goaway_proves_nothing_for_a_request_that_is_complete_with_its_head() {
+    let peer = Peer::start(|mut conn| async move {
+        conn.start_http2(&[]).await?;
+        conn.stream().await?;
+        conn.write_all(&frame::goaway(0, frame::NO_ERROR)).await?;
+        conn.close().await
+    });
+    for client in Client::both(Protocol::Http2) {
+        let error = client.fail(post(&peer, empty())).await;
+        assert_eq!(verdict(&error), Delivery::MaybeSent);
+    }
+    assert_eq!(peer.ended(2).await, 2);
 }
 
 #[tokio::test]
@@ -129,7 +144,10 @@ async fn a_goaway_that_closes_at_once_refuses_or_proves_nothing() {
         for _ in 0..25 {
             let error = client.fail(post(&peer, full("an order"))).await;
             let verdict = verdict(&error);
-            let possible = [Delivery::Refused, Delivery::MaybeSent];
+            let possible = [
+                client.evidence.proves(Delivery::Refused),
+                Delivery::MaybeSent,
+            ];
             assert!(possible.contains(&verdict), "{verdict}: {}", chain(&*error));
         }
     }

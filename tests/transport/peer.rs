@@ -18,6 +18,11 @@ use super::client::within;
 /// What most HTTP/1 servers here answer.
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
+/// What they answer before they close the connection; one that is closed without a word races the
+/// next request.
+pub(crate) const OK_AND_CLOSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// A scripted server, and what it has read.
 pub(crate) struct Peer {
     server: raw::Server,

@@ -17,8 +17,8 @@ use tower_outcome::{
 use tower_outcome_testkit::raw::frame;
 
 use super::{
-    client::{Body, Client, Protocol, frames, full, request, resend, resend_stream},
-    peer::{OK, Peer, Whole},
+    client::{Body, Client, Evidence, Protocol, frames, full, request, resend, resend_stream},
+    peer::{OK_AND_CLOSE, Peer, Whole},
     verdict::{cause, chain, repeatable, unrepeatable},
 };
 
@@ -29,7 +29,7 @@ fn fails_once_per_request() -> Peer {
         conn.request().await?;
         let is_second = conn.number() % 2 == 1;
         if is_second {
-            conn.write_all(OK).await?;
+            conn.write_all(OK_AND_CLOSE).await?;
         }
         conn.close().await
     })
@@ -69,7 +69,7 @@ async fn a_body_of_known_length_keeps_its_content_length_through_all_layers() {
 async fn an_empty_body_is_not_sent_in_chunks_by_any_layer() {
     let peer = Peer::start(|mut conn| async move {
         conn.request().await?;
-        conn.write_all(OK).await?;
+        conn.write_all(OK_AND_CLOSE).await?;
         conn.close().await
     });
     for client in Client::both(Protocol::Http1) {
@@ -104,7 +104,7 @@ async fn trailers_of_a_stream_arrive_over_http1_on_every_attempt() {
     let peer = Peer::start(|mut conn| async move {
         conn.chunked_request().await?;
         if conn.number() % 2 == 1 {
-            conn.write_all(OK).await?;
+            conn.write_all(OK_AND_CLOSE).await?;
         }
         conn.close().await
     });
@@ -209,8 +209,8 @@ async fn a_body_that_fails_is_the_callers_error_and_permanent() {
     for protocol in Protocol::ALL {
         for frames in [0, 1] {
             let peer = listener(protocol);
-            let [_, client] = Client::both(protocol);
             for method in [Method::POST, Method::PUT] {
+                let client = Client::new(Evidence::Witnesses, protocol);
                 let error = client
                     .fail(request(method, &peer, Failing { frames }.boxed()))
                     .await;
@@ -227,9 +227,7 @@ async fn a_body_that_fails_is_the_callers_error_and_permanent() {
                 assert!(body.source().unwrap().is::<DiskGone>());
                 assert!(body.transport().is_some());
             }
-            drop(client);
-            let connections = peer.connections();
-            assert_eq!(peer.ended(connections).await, 0);
+            assert_eq!(peer.ended(2).await, 0);
         }
     }
 }

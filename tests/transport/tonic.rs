@@ -149,23 +149,40 @@ async fn a_channel_killed_at_accept_is_unsent_or_unknown_and_never_more() {
     }
 }
 
+fn refusing(refusal: fn(u32) -> Vec<u8>) -> Peer {
+    Peer::start(move |mut conn| async move {
+        conn.start_http2(&[]).await?;
+        let stream = conn.stream_head().await?;
+        conn.write_all(&refusal(stream)).await?;
+        conn.drain().await;
+        Ok(())
+    })
+}
+
 #[tokio::test]
-async fn a_stream_that_is_refused_by_reset_or_goaway_was_not_acted_on() {
-    let reset: fn(u32) -> Vec<u8> = |stream| frame::rst_stream(stream, frame::REFUSED_STREAM);
-    let goaway: fn(u32) -> Vec<u8> = |_| frame::goaway(0, frame::NO_ERROR);
-    let calm: fn(u32) -> Vec<u8> = |_| frame::goaway(0, frame::ENHANCE_YOUR_CALM);
-    for refusal in [reset, goaway, calm] {
-        let peer = Peer::start(move |mut conn| async move {
-            conn.start_http2(&[]).await?;
-            let stream = conn.stream_head().await?;
-            conn.write_all(&refusal(stream)).await?;
-            conn.drain().await;
-            Ok(())
-        });
-        for error in errors(&peer).await {
-            assert_eq!(verdict(&error), Delivery::Refused);
+async fn a_stream_that_is_refused_was_not_acted_on() {
+    let peer = refusing(|stream| frame::rst_stream(stream, frame::REFUSED_STREAM));
+    for error in errors(&peer).await {
+        assert_eq!(verdict(&error), Delivery::Refused);
+    }
+    assert_eq!(peer.ended(4).await, 0);
+}
+
+#[tokio::test]
+async fn a_goaway_below_the_stream_says_that_a_call_was_not_acted_on() {
+    for refusal in [
+        |_| frame::goaway(0, frame::NO_ERROR),
+        |_| frame::goaway(0, frame::ENHANCE_YOUR_CALM),
+    ] {
+        let peer = refusing(refusal);
+        for evidence in Evidence::ALL {
+            for error in
+                both_errors(evidence, async |evidence| lazy(evidence, &endpoint(&peer))).await
+            {
+                assert_eq!(verdict(&error), evidence.proves(Delivery::Refused));
+            }
         }
-        assert!(peer.whole().is_empty());
+        assert_eq!(peer.ended(4).await, 0);
     }
 }
 
@@ -336,11 +353,7 @@ async fn a_stream_of_messages_that_was_taken_in_part_proves_nothing() {
         let nothing_yet = Body::new(frames(futures_util::stream::pending()));
         let stack = lazy(evidence, &endpoint(&peer));
         let error = send(&stack, call(nothing_yet)).await.unwrap_err();
-        let expected = if evidence.has_witnesses() {
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        let expected = evidence.proves(Delivery::NotSent);
         assert_eq!(verdict(&error), expected);
     }
     assert_eq!(peer.ended(4).await, 0);
@@ -375,11 +388,7 @@ async fn a_call_that_waited_for_its_turn_is_proven_unsent_by_the_witness() {
         let waiting = within(waiting).await.unwrap().unwrap_err();
         let queued = within(queued).await.unwrap().unwrap_err();
         assert_eq!(verdict(&open), Delivery::MaybeSent);
-        let expected = if evidence.has_witnesses() {
-            Delivery::NotSent
-        } else {
-            Delivery::MaybeSent
-        };
+        let expected = evidence.proves(Delivery::NotSent);
         assert_eq!(verdict(&waiting), expected);
         assert_eq!(verdict(&queued), Delivery::NotSent);
         // What generated code makes of it has a code that says the opposite.
