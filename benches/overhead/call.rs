@@ -149,8 +149,9 @@ where
             for _ in 0..calls {
                 let request = make(order);
                 let ready = service.ready().await.expect("is always ready");
-                let response = ready.call(request).await.expect("never fails");
-                black_box(&response);
+                // Not taken out of its `Result`: to move it there is no cost of a layer.
+                let result = ready.call(request).await;
+                assert!(black_box(&result).is_ok(), "never fails");
             }
         });
         // Nothing here ever waits, so no executor takes part in the figures.
