@@ -58,7 +58,12 @@ impl CallContext {
 
     /// Returns the context that the extensions of a request carry.
     #[must_use]
+    #[inline]
     pub fn of(extensions: &Extensions) -> Option<&Self> {
+        // Mostly there are none, and then nothing is looked up.
+        if extensions.is_empty() {
+            return None;
+        }
         extensions.get::<Self>()
     }
 

@@ -52,7 +52,12 @@ pub enum RepeatableBecause {
 impl Repeatable {
     /// Returns the mark that a caller left in the extensions, if there is one.
     #[must_use]
+    #[inline]
     pub fn of(extensions: &Extensions) -> Option<Self> {
+        // Mostly there are none, and then nothing is looked up.
+        if extensions.is_empty() {
+            return None;
+        }
         extensions.get::<Self>().copied()
     }
 

@@ -178,6 +178,7 @@ impl Default for HttpClassifier {
 impl Classify for HttpClassifier {
     type Call = HttpCall;
 
+    #[inline]
     fn call(&self, request: &request::Parts) -> HttpCall {
         HttpCall {
             repeatable: self.0.repeatable(request),
@@ -311,6 +312,7 @@ impl HttpCall {
 // === impl Table ===
 
 impl Table {
+    #[inline]
     fn repeatable(&self, request: &request::Parts) -> Repeatable {
         if let Some(marked) = Repeatable::of(&request.extensions) {
             return marked;
