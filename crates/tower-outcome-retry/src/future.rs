@@ -60,6 +60,12 @@ struct Peeking<RB> {
     whole: bool,
 }
 
+/// What an attempt came to.
+enum Heard<RB> {
+    Response(response::Parts, RB, Verdict),
+    Error(BoxError),
+}
+
 // === impl ResponseFuture ===
 
 impl<F, S, B, C, RB> ResponseFuture<F, S, B, C, RB>
@@ -88,41 +94,33 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        loop {
-            let this = self.as_mut().project();
-            let ended = match this.state.project() {
-                // ## Sending => (Done | Peeking | Waiting)
-                StateProj::Sending { future } => match ready!(future.poll(cx)) {
-                    Ok(response) => {
-                        let (head, body) = response.into_parts();
-                        let course = &*this.course;
-                        let classifier = &course.config.classifier;
-                        let verdict = classifier.response(&course.call, course.attempt(), &head);
-                        match verdict {
-                            Verdict::Decided(decision)
-                                if decision.outcome.is_success() && course.cold.is_none() =>
-                            {
-                                let body = PeekBody::new(body).with_error_map(course.succeed());
-                                return Poll::Ready(Ok(Response::from_parts(head, body)));
-                            }
-                            verdict => self.as_mut().answered(head, body, verdict),
-                        }
-                    }
-                    Err(error) => self.as_mut().failed(error.into()),
-                },
-                _ => ready!(self.as_mut().poll_between(cx)),
-            };
-            if let Some(output) = ended {
-                return Poll::Ready(output);
+        let this = self.as_mut().project();
+        let result = match this.state.project() {
+            StateProj::Sending { future } => ready!(future.poll(cx)),
+            _ => return self.drive(cx, None),
+        };
+        let response = match result {
+            Ok(response) => response,
+            Err(error) => return self.drive(cx, Some(Heard::Error(error.into()))),
+        };
+        let (head, body) = response.into_parts();
+        let course = &*this.course;
+        let classifier = &course.config.classifier;
+        let verdict = classifier.response(&course.call, course.attempt(), &head);
+        // ## Sending => Done, for nearly every call. Nothing was kept that has to be given back.
+        if let Verdict::Decided(decision) = verdict {
+            if decision.outcome.is_success() && course.cold.is_none() {
+                let body = PeekBody::new(body).with_error_map(course.succeed());
+                return Poll::Ready(Ok(Response::from_parts(head, body)));
             }
         }
+        self.drive(cx, Some(Heard::Response(head, body, verdict)))
     }
 }
 
-// Whatever is not the success of a first attempt stays out of `poll`, so that this costs such a
-// success neither stack nor moves. Each returns the call's output if that is its end.
 impl<F, S, B, C, RB> ResponseFuture<F, S, B, C, RB>
 where
+    F: Future<Output = Result<Response<RB>, S::Error>>,
     S: Service<Request<B>, Response = Response<RB>, Future = F>,
     S::Error: Into<BoxError>,
     C: Classify,
@@ -130,80 +128,94 @@ where
     RB: Body + Unpin,
     RB::Error: Into<BoxError>,
 {
+    /// Takes the call as far as it gets, beginning with what was heard of the attempt under way.
+    ///
+    /// Apart from `poll`, so that a success costs neither the stack nor the moves of all this.
     #[cold]
-    fn answered(
+    fn drive(
         self: Pin<&mut Self>,
-        head: response::Parts,
-        body: RB,
-        verdict: Verdict,
-    ) -> Option<Output<RB>> {
+        cx: &mut Context<'_>,
+        mut heard: Option<Heard<RB>>,
+    ) -> Poll<Output<RB>> {
         let mut this = self.project();
-        if let Verdict::Decided(decision) = verdict {
-            let peek = Peek::new(body, this.course.config.drain_limit);
-            let step = this
-                .course
-                .conclude(LastResult::Response(head, peek), decision);
-            this.state.take(step)
-        } else {
-            let peeking = Box::new(Peeking::new(head, body, verdict));
-            this.state.set(State::Peeking { peeking });
-            None
+        let course = this.course;
+        loop {
+            let step = match (heard.take(), this.state.as_mut().project()) {
+                // ## Sending => (Done | Waiting)
+                (Some(Heard::Error(error)), _) => {
+                    let classifier = &course.config.classifier;
+                    let decision = classifier.error(&course.call, course.attempt(), &*error);
+                    course.conclude(LastResult::Error(error), decision)
+                }
+                (Some(Heard::Response(head, body, Verdict::Decided(decision))), _) => {
+                    let peek = Peek::new(body, course.config.drain_limit);
+                    course.conclude(LastResult::Response(head, peek), decision)
+                }
+                // ## Sending => Peeking
+                (Some(Heard::Response(head, body, verdict)), _) => {
+                    let peeking = Box::new(Peeking::new(head, body, verdict));
+                    this.state.set(State::Peeking { peeking });
+                    continue;
+                }
+                (None, StateProj::Sending { future }) => {
+                    heard = Some(match ready!(future.poll(cx)) {
+                        Ok(response) => {
+                            let (head, body) = response.into_parts();
+                            let attempt = course.attempt();
+                            let classifier = &course.config.classifier;
+                            let verdict = classifier.response(&course.call, attempt, &head);
+                            Heard::Response(head, body, verdict)
+                        }
+                        Err(error) => Heard::Error(error.into()),
+                    });
+                    continue;
+                }
+                // ## Peeking => (Done | Waiting)
+                (None, StateProj::Peeking { peeking }) => {
+                    let decision = ready!(peeking.poll(cx, course));
+                    let StateOwned::Peeking { peeking } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("it was peeking a line above");
+                    };
+                    let Peeking { head, peek, .. } = *peeking;
+                    let peek = peek.into_body().peek(course.config.drain_limit);
+                    course.conclude(LastResult::Response(head, peek), decision)
+                }
+                // ## Waiting => (Waiting | Sending | Done)
+                (None, StateProj::Waiting { waiting }) => {
+                    waiting.read_ahead(cx);
+                    if let Some(sleep) = &mut waiting.sleep {
+                        ready!(sleep.as_mut().poll(cx));
+                        waiting.sleep = None;
+                    }
+                    match ready!(poll_resend(cx, course, waiting)) {
+                        Ok(future) => {
+                            this.state.set(State::Sending { future });
+                            continue;
+                        }
+                        Err(why) => {
+                            let StateOwned::Waiting { waiting } =
+                                this.state.as_mut().project_replace(State::Done)
+                            else {
+                                unreachable!("it was waiting a line above");
+                            };
+                            Step::Return(course.finish(waiting.last, Some(why)))
+                        }
+                    }
+                }
+                // Polled after completion, which the contract of futures leaves open.
+                (None, StateProj::Done) => return Poll::Pending,
+            };
+            match step {
+                Step::Return(output) => {
+                    this.state.set(State::Done);
+                    return Poll::Ready(output);
+                }
+                // The attempt's future goes, and with it whatever it held of the inner service.
+                Step::Wait(waiting) => this.state.set(State::Waiting { waiting }),
+            }
         }
-    }
-
-    #[cold]
-    fn failed(self: Pin<&mut Self>, error: BoxError) -> Option<Output<RB>> {
-        let this = self.project();
-        let course = this.course;
-        let classifier = &course.config.classifier;
-        let decision = classifier.error(&course.call, course.attempt(), &*error);
-        let step = course.conclude(LastResult::Error(error), decision);
-        this.state.take(step)
-    }
-
-    #[cold]
-    fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Output<RB>>> {
-        let mut this = self.project();
-        let course = this.course;
-        let step = match this.state.as_mut().project() {
-            // ## Peeking => (Done | Waiting)
-            StateProj::Peeking { peeking } => {
-                let decision = ready!(peeking.poll(cx, course));
-                let StateOwned::Peeking { peeking } =
-                    this.state.as_mut().project_replace(State::Done)
-                else {
-                    unreachable!("it was peeking a line above");
-                };
-                let Peeking { head, peek, .. } = *peeking;
-                let peek = peek.into_body().peek(course.config.drain_limit);
-                course.conclude(LastResult::Response(head, peek), decision)
-            }
-            // ## Waiting => (Waiting | Sending | Done)
-            StateProj::Waiting { waiting } => {
-                waiting.read_ahead(cx);
-                if let Some(sleep) = &mut waiting.sleep {
-                    ready!(sleep.as_mut().poll(cx));
-                    waiting.sleep = None;
-                }
-                match ready!(poll_resend(cx, course, waiting)) {
-                    Ok(future) => {
-                        this.state.set(State::Sending { future });
-                        return Poll::Ready(None);
-                    }
-                    Err(why) => {
-                        let StateOwned::Waiting { waiting } =
-                            this.state.as_mut().project_replace(State::Done)
-                        else {
-                            unreachable!("it was waiting a line above");
-                        };
-                        Step::Return(course.finish(waiting.last, Some(why)))
-                    }
-                }
-            }
-            // Polled after completion, which the contract of futures leaves open.
-            StateProj::Sending { .. } | StateProj::Done => return Poll::Pending,
-        };
-        Poll::Ready(this.state.take(step))
     }
 }
 
@@ -266,25 +278,6 @@ where
             .field("state", &state)
             .field("call", &self.course.call)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl State ===
-
-impl<F, RB> State<F, RB> {
-    /// Takes the step that a call's course has decided, and returns the output if it was the last.
-    fn take(mut self: Pin<&mut Self>, step: Step<RB>) -> Option<Output<RB>> {
-        match step {
-            Step::Return(output) => {
-                self.set(Self::Done);
-                Some(output)
-            }
-            // The attempt's future goes, and with it whatever it held of the inner service.
-            Step::Wait(waiting) => {
-                self.set(Self::Waiting { waiting });
-                None
-            }
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Switching resends off for one request.
 
+use http::Extensions;
+
 /// Switches resends off for the request in whose extensions it is.
 ///
 /// Such a request is sent at most once, whatever becomes of it. Nothing of it is copied.
@@ -24,5 +26,10 @@ impl NoResend {
     #[must_use]
     pub const fn new() -> Self {
         Self(())
+    }
+
+    pub(crate) fn is_in(extensions: &Extensions) -> bool {
+        // Mostly there are none, and then nothing is looked up.
+        !extensions.is_empty() && extensions.get::<Self>().is_some()
     }
 }

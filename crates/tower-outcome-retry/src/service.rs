@@ -124,6 +124,6 @@ where
 
 fn may_resend<C>(config: &Config<C>, head: &request::Parts) -> bool {
     config.max_attempts > 1
-        && head.extensions.get::<NoResend>().is_none()
+        && !NoResend::is_in(&head.extensions)
         && config.resend_if.as_ref().is_none_or(|allow| allow(head))
 }
