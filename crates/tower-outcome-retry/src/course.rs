@@ -26,8 +26,6 @@ pub(crate) struct Course<S, B, C: Classify> {
     /// The call's own budget; `None` is the layer's.
     pub(crate) budget: Option<Budget>,
     pub(crate) context: Option<CallContext>,
-    /// `None` as long as the first attempt has not failed.
-    pub(crate) cold: Option<Box<Cold>>,
 }
 
 /// What it takes to send the request again.
@@ -39,8 +37,8 @@ pub(crate) struct Spare<S, B> {
     pub(crate) started: Option<Instant>,
 }
 
-/// What only a call in trouble needs.
-pub(crate) struct Cold {
+/// What a call has been through, if its first attempt was not all.
+pub(crate) struct Trail {
     pub(crate) attempt: Attempt,
     pub(crate) waited: Duration,
     /// Failures since the backoff began or was reset.
@@ -52,6 +50,7 @@ pub(crate) struct Cold {
 
 /// What is held while the next attempt is not sent yet.
 pub(crate) struct Waiting<RB> {
+    pub(crate) trail: Trail,
     /// `None` once the wait is over.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
     pub(crate) last: Last<RB>,
@@ -84,12 +83,6 @@ pub(crate) enum Step<RB> {
 // === impl Course ===
 
 impl<S, B, C: Classify> Course<S, B, C> {
-    pub(crate) fn attempt(&self) -> Attempt {
-        self.cold
-            .as_ref()
-            .map_or(Attempt::FIRST, |cold| cold.attempt)
-    }
-
     /// Notes that the call succeeded on its first attempt, by the head alone: the hot path. Returns
     /// what becomes of the body's error, if it has one.
     #[inline]
@@ -123,7 +116,8 @@ static UNLIMITED: Budget = Budget::unlimited();
 impl<S, B: Replay, C: Classify> Course<S, B, C> {
     /// An attempt has ended: returns its result, or schedules the next one.
     pub(crate) fn conclude<RB>(
-        &mut self,
+        &self,
+        mut trail: Trail,
         result: LastResult<RB>,
         mut decision: Decision,
     ) -> Step<RB> {
@@ -134,13 +128,12 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
                 reason: Reason::RequestBody,
             };
         }
-        let cold = self.cold.get_or_insert_with(Box::default);
-        cold.furthest = if cold.attempt == Attempt::FIRST {
+        trail.furthest = if trail.attempt == Attempt::FIRST {
             decision.delivery
         } else {
-            cold.furthest.furthest(decision.delivery)
+            trail.furthest.furthest(decision.delivery)
         };
-        if let Some(reservation) = cold.reservation.take() {
+        if let Some(reservation) = trail.reservation.take() {
             // A retry that succeeds gets its tokens back.
             if !decision.outcome.is_success() {
                 reservation.spend();
@@ -150,31 +143,35 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             context.end_attempt(decision.outcome, decision.delivery);
         }
         if decision.outcome.is_success() {
-            if self.attempt() == Attempt::FIRST {
+            if trail.attempt == Attempt::FIRST {
                 self.budget().deposit();
             }
-            return Step::Return(self.finish(Last { result, decision }, None));
+            return Step::Return(self.finish(&trail, Last { result, decision }, None));
         }
         let last = Last { result, decision };
-        match self.schedule(&last) {
+        match self.schedule(&mut trail, &last) {
             Ok((delay, reservation)) => {
                 if let Some(context) = &self.context {
                     context.enter(Phase::BackingOff);
                 }
-                let cold = self.cold.get_or_insert_with(Box::default);
-                cold.waited = cold.waited.saturating_add(delay);
+                trail.waited = trail.waited.saturating_add(delay);
                 Step::Wait(Box::new(Waiting {
+                    trail,
                     sleep: Some(Box::pin(sleep(delay))),
                     last,
                     reservation: Some(reservation),
                 }))
             }
-            Err(not_retried) => Step::Return(self.finish(last, Some(not_retried))),
+            Err(not_retried) => Step::Return(self.finish(&trail, last, Some(not_retried))),
         }
     }
 
     /// Decides whether there is another attempt, and when.
-    fn schedule<RB>(&mut self, last: &Last<RB>) -> Result<(Duration, Reservation), NotRetried> {
+    fn schedule<RB>(
+        &self,
+        trail: &mut Trail,
+        last: &Last<RB>,
+    ) -> Result<(Duration, Reservation), NotRetried> {
         let Decision {
             outcome, delivery, ..
         } = last.decision;
@@ -188,16 +185,14 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             Ok(spare) => spare,
             Err(why) => return Err(why.clone()),
         };
-        let attempt = self.attempt();
         let config = &*self.config;
-        if attempt.number() >= config.max_attempts {
+        if trail.attempt.number() >= config.max_attempts {
             return Err(NotRetried::Exhausted);
         }
         let pushed_back = after.is_some_and(|hint| hint.form() == HintForm::Pushback);
-        let cold = self.cold.get_or_insert_with(Box::default);
         // gRPC's pushback starts the backoff over (gRFC A6).
-        let failures = if pushed_back { 0 } else { cold.failures };
-        cold.failures = failures.saturating_add(1);
+        let failures = if pushed_back { 0 } else { trail.failures };
+        trail.failures = failures.saturating_add(1);
         let backoff = config.backoff.delay(failures, reason, &*config.random);
         let delay = config
             .hints
@@ -222,14 +217,20 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
     }
 
     /// Returns a result with its report.
-    pub(crate) fn finish<RB>(&self, last: Last<RB>, not_retried: Option<NotRetried>) -> Output<RB> {
+    pub(crate) fn finish<RB>(
+        &self,
+        trail: &Trail,
+        last: Last<RB>,
+        not_retried: Option<NotRetried>,
+    ) -> Output<RB> {
         let Last { result, decision } = last;
         let outcome = decision.outcome;
-        let attempt = self.attempt();
-        let (waited, furthest) = match &self.cold {
-            Some(cold) => (cold.waited, cold.furthest),
-            None => (Duration::ZERO, decision.delivery),
-        };
+        let &Trail {
+            attempt,
+            waited,
+            furthest,
+            ..
+        } = trail;
         let report = CallReport::new(
             outcome,
             furthest,
@@ -264,9 +265,9 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
     }
 }
 
-// === impl Cold ===
+// === impl Trail ===
 
-impl Default for Cold {
+impl Default for Trail {
     fn default() -> Self {
         Self {
             attempt: Attempt::FIRST,

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    mem::take,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -12,12 +13,12 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Phase, Replay, Verdict,
+    Attempt, BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Phase, Replay, Verdict,
     peek::{FirstFrame, Peek, PeekBody, Peeked},
 };
 use tower_service::Service;
 
-use crate::course::{Course, LastResult, Output, Step, Waiting};
+use crate::course::{Course, LastResult, Output, Step, Trail, Waiting};
 
 pin_project! {
     /// The response future of [`Retry`](crate::Retry).
@@ -42,8 +43,10 @@ pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<F, RB> {
-        // An attempt is under way.
+        // The first attempt is under way.
         Sending { #[pin] future: F },
+        // A later one is.
+        Resending { #[pin] future: F, trail: Box<Trail> },
         // Its response is here, and the classifier wants to see the body.
         Peeking { peeking: Box<Peeking<RB>> },
         // Waiting before the next attempt, then making the inner service ready for it. Nothing of
@@ -55,6 +58,7 @@ pin_project! {
 
 /// A response whose body is being looked at.
 struct Peeking<RB> {
+    trail: Trail,
     head: response::Parts,
     peek: Peek<RB>,
     whole: bool,
@@ -106,10 +110,10 @@ where
         let (head, body) = response.into_parts();
         let course = &*this.course;
         let classifier = &course.config.classifier;
-        let verdict = classifier.response(&course.call, course.attempt(), &head);
+        let verdict = classifier.response(&course.call, Attempt::FIRST, &head);
         // ## Sending => Done, for nearly every call. Nothing was kept that has to be given back.
         if let Verdict::Decided(decision) = verdict {
-            if decision.outcome.is_success() && course.cold.is_none() {
+            if decision.outcome.is_success() {
                 let body = PeekBody::new(body).with_error_map(course.succeed());
                 return Poll::Ready(Ok(Response::from_parts(head, body)));
             }
@@ -139,31 +143,44 @@ where
     ) -> Poll<Output<RB>> {
         let mut this = self.project();
         let course = this.course;
+        let mut trail = Trail::default();
         loop {
             let step = match (heard.take(), this.state.as_mut().project()) {
-                // ## Sending => (Done | Waiting)
+                // ## (Sending | Resending) => (Done | Waiting)
                 (Some(Heard::Error(error)), _) => {
                     let classifier = &course.config.classifier;
-                    let decision = classifier.error(&course.call, course.attempt(), &*error);
-                    course.conclude(LastResult::Error(error), decision)
+                    let decision = classifier.error(&course.call, trail.attempt, &*error);
+                    course.conclude(take(&mut trail), LastResult::Error(error), decision)
                 }
                 (Some(Heard::Response(head, body, Verdict::Decided(decision))), _) => {
                     let peek = Peek::new(body, course.config.drain_limit);
-                    course.conclude(LastResult::Response(head, peek), decision)
+                    let result = LastResult::Response(head, peek);
+                    course.conclude(take(&mut trail), result, decision)
                 }
-                // ## Sending => Peeking
+                // ## (Sending | Resending) => Peeking
                 (Some(Heard::Response(head, body, verdict)), _) => {
-                    let peeking = Box::new(Peeking::new(head, body, verdict));
-                    this.state.set(State::Peeking { peeking });
+                    let peeking = Peeking::new(take(&mut trail), head, body, verdict);
+                    this.state.set(State::Peeking {
+                        peeking: Box::new(peeking),
+                    });
                     continue;
                 }
-                (None, StateProj::Sending { future }) => {
-                    heard = Some(match ready!(future.poll(cx)) {
+                // Never: the first attempt is polled by `poll` itself, which comes here with its end.
+                (None, StateProj::Sending { .. }) => return Poll::Pending,
+                (
+                    None,
+                    StateProj::Resending {
+                        future,
+                        trail: kept,
+                    },
+                ) => {
+                    let result = ready!(future.poll(cx));
+                    trail = take(kept);
+                    heard = Some(match result {
                         Ok(response) => {
                             let (head, body) = response.into_parts();
-                            let attempt = course.attempt();
                             let classifier = &course.config.classifier;
-                            let verdict = classifier.response(&course.call, attempt, &head);
+                            let verdict = classifier.response(&course.call, trail.attempt, &head);
                             Heard::Response(head, body, verdict)
                         }
                         Err(error) => Heard::Error(error.into()),
@@ -178,11 +195,13 @@ where
                     else {
                         unreachable!("it was peeking a line above");
                     };
-                    let Peeking { head, peek, .. } = *peeking;
+                    let Peeking {
+                        trail, head, peek, ..
+                    } = *peeking;
                     let peek = peek.into_body().peek(course.config.drain_limit);
-                    course.conclude(LastResult::Response(head, peek), decision)
+                    course.conclude(trail, LastResult::Response(head, peek), decision)
                 }
-                // ## Waiting => (Waiting | Sending | Done)
+                // ## Waiting => (Waiting | Resending | Done)
                 (None, StateProj::Waiting { waiting }) => {
                     waiting.read_ahead(cx);
                     if let Some(sleep) = &mut waiting.sleep {
@@ -191,7 +210,8 @@ where
                     }
                     match ready!(poll_resend(cx, course, waiting)) {
                         Ok(future) => {
-                            this.state.set(State::Sending { future });
+                            let trail = Box::new(take(&mut waiting.trail));
+                            this.state.set(State::Resending { future, trail });
                             continue;
                         }
                         Err(why) => {
@@ -200,7 +220,8 @@ where
                             else {
                                 unreachable!("it was waiting a line above");
                             };
-                            Step::Return(course.finish(waiting.last, Some(why)))
+                            let Waiting { trail, last, .. } = *waiting;
+                            Step::Return(course.finish(&trail, last, Some(why)))
                         }
                     }
                 }
@@ -251,11 +272,11 @@ where
     let Some(mut request) = request else {
         return Poll::Ready(Err(NotRetried::BodyNotReplayable));
     };
-    let cold = course.cold.get_or_insert_with(Box::default);
+    let trail = &mut waiting.trail;
     let maybe_applied = !waiting.last.decision.delivery.proves_not_applied();
-    cold.attempt = cold.attempt.next(maybe_applied);
-    cold.reservation = waiting.reservation.take();
-    request.extensions_mut().insert(cold.attempt);
+    trail.attempt = trail.attempt.next(maybe_applied);
+    trail.reservation = waiting.reservation.take();
+    request.extensions_mut().insert(trail.attempt);
     if let Some(context) = &course.context {
         context.begin_attempt();
         context.enter(Phase::Queued);
@@ -269,7 +290,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Sending { .. } => "sending",
+            State::Sending { .. } | State::Resending { .. } => "sending",
             State::Peeking { .. } => "peeking",
             State::Waiting { .. } => "waiting",
             State::Done => "done",
@@ -288,12 +309,13 @@ where
     RB: Body + Unpin,
     RB::Error: Into<BoxError>,
 {
-    fn new(head: response::Parts, body: RB, verdict: Verdict) -> Self {
+    fn new(trail: Trail, head: response::Parts, body: RB, verdict: Verdict) -> Self {
         let (limit, whole) = match verdict {
             Verdict::NeedsBody { limit } => (limit, true),
             _ => (0, false),
         };
         Self {
+            trail,
             head,
             peek: PeekBody::new(body).peek(limit),
             whole,
@@ -333,7 +355,7 @@ where
             }
         };
         let classifier = &course.config.classifier;
-        Poll::Ready(classifier.body(&course.call, course.attempt(), &self.head, seen))
+        Poll::Ready(classifier.body(&course.call, self.trail.attempt, &self.head, seen))
     }
 }
 

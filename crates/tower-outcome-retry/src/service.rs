@@ -116,7 +116,6 @@ where
                 spare,
                 budget,
                 context,
-                cold: None,
             },
         )
     }
