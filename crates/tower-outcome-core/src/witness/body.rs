@@ -82,19 +82,22 @@ impl<B: Body> WitnessBody<B> {
     ///
     /// There is none where the request may be complete without its body: an empty body, or one of
     /// unknown length for which HTTP/1 has no framing, so that hyper leaves it out (`GET`, `HEAD`
-    /// and `CONNECT`, and every method before HTTP/1.1).
+    /// and `CONNECT`, and every method before HTTP/1.1), or one whose declared length cannot be
+    /// read.
     pub fn new(inner: B, head: &request::Parts) -> (Self, Option<BodyWitness>) {
         // A caller may declare a length that the body itself does not know. The peer goes by the
         // header, so a body of that many bytes is complete even if the transport asks no further.
-        let declared = head
-            .headers
-            .get(CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.parse().ok());
-        let length = declared.or_else(|| inner.size_hint().exact());
-        let may_be_left_out = length.is_none()
-            && (matches!(head.method, Method::GET | Method::HEAD | Method::CONNECT)
-                || head.version < Version::HTTP_11);
+        let declared = head.headers.get(CONTENT_LENGTH).map(|value| {
+            let single = head.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_none();
+            let value = value.to_str().ok().filter(|_| single);
+            value.and_then(|value| value.parse().ok())
+        });
+        let length = declared.flatten().or_else(|| inner.size_hint().exact());
+        // Whatever is made of a length that cannot be read here, it is not known here.
+        let may_be_left_out = declared == Some(None)
+            || length.is_none()
+                && (matches!(head.method, Method::GET | Method::HEAD | Method::CONNECT)
+                    || head.version < Version::HTTP_11);
         if inner.is_end_stream() || length == Some(0) || may_be_left_out {
             return (
                 Self {
