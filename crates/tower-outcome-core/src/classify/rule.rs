@@ -71,7 +71,7 @@ where
 // === impl Rules ===
 
 impl<R: ?Sized> Rules<R> {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
