@@ -78,7 +78,10 @@ fn main() -> ExitCode {
         ExitCode::SUCCESS
     } else {
         if !settled {
-            eprintln!("soak: the venue is still busy, so its ledger is not complete");
+            eprintln!(
+                "soak: the venue is still busy with {} connections, so its ledger is not complete",
+                venue.ledger().open_connections()
+            );
         }
         ExitCode::FAILURE
     }
