@@ -13,6 +13,7 @@ mod verdict;
 
 mod connect;
 mod http1;
+mod http1_handed_back;
 mod http1_reused;
 mod http2;
 mod http2_shared;
@@ -21,3 +22,4 @@ mod request_body;
 mod response_body;
 mod retry;
 mod tonic;
+mod tonic_shared;

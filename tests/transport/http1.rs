@@ -7,12 +7,12 @@ use futures_util::future::poll_immediate;
 use http::{Method, StatusCode, header::CONTENT_LENGTH};
 use tokio::time::{advance, error::Elapsed, pause, timeout};
 use tower::ServiceExt;
-use tower_outcome::{BoxError, Delivery, Reason};
+use tower_outcome::{BoxError, Delivery, Reason, Witnessed};
 
 use super::{
-    client::{Client, Protocol, endless, frames, full, post, request},
+    client::{Client, Evidence, Protocol, endless, frames, full, post, request},
     peer::Peer,
-    verdict::{cause, chain, repeatable, unrepeatable, verdict},
+    verdict::{cause, chain, proven_by, repeatable, unrepeatable, verdict},
 };
 
 /// A body in one frame that no socket buffer holds.
@@ -92,6 +92,9 @@ async fn a_body_that_was_not_taken_to_its_end_is_proven_unsent_by_the_witness() 
             let error = client.fail(post(&peer, endless())).await;
             let expected = client.evidence.proves(Delivery::NotSent);
             assert_eq!(verdict(&error), expected);
+            if client.evidence == Evidence::Witnesses {
+                assert_eq!(proven_by(&error), Some(Witnessed::Body));
+            }
         }
         assert_eq!(peer.ended(2).await, 0);
     }

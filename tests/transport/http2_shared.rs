@@ -6,7 +6,7 @@ use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
-use tower_outcome::{BoxError, Delivery};
+use tower_outcome::{BoxError, Delivery, Witnessed};
 use tower_outcome_testkit::raw::frame;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     },
     connector::Tap,
     peer::{Conn, Peer},
-    verdict::{chain, verdict},
+    verdict::{chain, proven_by, verdict},
 };
 
 /// How often a race is run.
@@ -139,6 +139,8 @@ async fn queue(evidence: Evidence, death: Death, resend: bool) -> Queue {
             conn.ping().await?;
             conn.tell();
             conn.told().await;
+            // The client writes an answer, so that the connection is no witness any more.
+            conn.ping().await?;
             if matches!(death, Death::Goaway) {
                 conn.write_all(&frame::goaway(stream, frame::NO_ERROR))
                     .await?;
@@ -178,6 +180,9 @@ async fn a_stream_that_waited_for_its_turn_is_proven_unsent_by_the_witness() {
             // hyper calls it the user's fault, and never touched the body.
             let expected = evidence.proves(Delivery::NotSent);
             assert_eq!(verdict(&waiting), expected, "{}", chain(&*waiting));
+            if evidence == Evidence::Witnesses {
+                assert_eq!(proven_by(&waiting), Some(Witnessed::Body));
+            }
             assert_eq!(verdict(&queued), Delivery::NotSent);
             drop(queue.client);
             assert_eq!(queue.peer.ended(1).await, 1);

@@ -23,6 +23,10 @@ pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 pub(crate) const OK_AND_CLOSE: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
+/// What some servers say before they close an idle connection, although nobody asked.
+pub(crate) const TIMED_OUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// A scripted server, and what it has read.
 pub(crate) struct Peer {
     server: raw::Server,

@@ -8,7 +8,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, header::TRAILER};
+use http::{
+    HeaderMap, HeaderValue, Method, Request,
+    header::{CONTENT_TYPE, TRAILER},
+};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::{BodyExt, Empty, Full};
 use tower_outcome::{
@@ -229,6 +232,27 @@ async fn a_body_that_fails_is_the_callers_error_and_permanent() {
             }
             assert_eq!(peer.ended(2).await, 0);
         }
+    }
+}
+
+/// A server acts on the messages of a stream one by one, so that those before the failure count.
+#[tokio::test]
+async fn a_stream_of_messages_that_fails_leaves_its_beginning_unknown() {
+    let peer = listener(Protocol::Http2);
+    let client = Client::new(Evidence::Witnesses, Protocol::Http2);
+    for frames in [0, 1] {
+        let mut request = request(Method::POST, &peer, Failing { frames }.boxed());
+        let grpc = HeaderValue::from_static("application/grpc+proto");
+        request.headers_mut().insert(CONTENT_TYPE, grpc);
+        let error = client.fail(request).await;
+        assert_eq!(Delivery::of(&*error), Delivery::MaybeSent);
+        let reason = Reason::RequestBody;
+        let once = unrepeatable(&*error).outcome;
+        assert_eq!(once, Outcome::Unknown { reason });
+        // Where repeating is harmless it is still of no use.
+        let often = repeatable(&*error).outcome;
+        assert_eq!(often, Outcome::Permanent { reason });
+        assert!(cause::<DiskGone>(&*error).is_some(), "{}", chain(&*error));
     }
 }
 

@@ -5,6 +5,7 @@ use std::error::Error;
 use http::Request;
 use tower_outcome::{
     Attempt, BoxError, Classify, Decision, Delivery, Failure, HttpClassifier, Outcome, Reason,
+    Witnessed,
 };
 
 /// What the classifier decides for a request that must not be repeated.
@@ -50,6 +51,11 @@ pub(crate) fn verdict(error: &BoxError) -> Delivery {
         Delivery::Answered => panic!("no head has arrived: {shown}"),
     }
     delivery
+}
+
+/// Which evidence the proof in a witnessed failure rests on.
+pub(crate) fn proven_by(error: &BoxError) -> Option<Witnessed> {
+    Failure::of(&**error).and_then(Failure::proven_by)
 }
 
 /// The causes of an error, as the assertions show them.
