@@ -30,6 +30,7 @@ enum End {
     Keep,
     Close,
     Reset,
+    Stall,
 }
 
 /// What a client gets for sending nothing: the answer that servers send on an idle connection.
@@ -59,6 +60,12 @@ pub(crate) async fn serve(stream: TcpStream, desk: Arc<Desk>, open: Open) {
             Ok(End::Reset) => {
                 socket::reset(connection.stream);
                 return;
+            }
+            Ok(End::Stall) => {
+                // Nothing more becomes of the request, however long its client stays.
+                drop(busy);
+                socket::gone(&connection.stream).await;
+                break;
             }
             // An error is a client that broke the protocol or went away.
             Ok(End::Close) | Err(_) => break,
@@ -97,7 +104,7 @@ impl Connection {
         let mut order = self.desk.arrive(head, Protocol::Http1, self.number);
         match course::at_head(&mut order) {
             AtHead::Read => {}
-            AtHead::Die(death) => return Ok(self.die(death).await),
+            AtHead::Die(death) => return Ok(die(death)),
             AtHead::Early { answer, drain } => {
                 self.send(&order, &answer, keep_alive && drain).await?;
                 if !drain {
@@ -132,7 +139,7 @@ impl Connection {
             }
         }
         match course::at_end(&self.desk, order) {
-            Course::Die(death) => Ok(self.die(death).await),
+            Course::Die(death) => Ok(die(death)),
             Course::Partial(answer, death) => {
                 let (promised, part) = course::cut(&answer);
                 self.wait().await;
@@ -142,7 +149,7 @@ impl Connection {
                     bytes.extend_from_slice(&part);
                 }
                 self.stream.write_all(&bytes).await?;
-                Ok(self.die(death).await)
+                Ok(die(death))
             }
             Course::Drip(answer, interval) => {
                 self.drip(order, &answer, interval, keep_alive).await?;
@@ -192,19 +199,6 @@ impl Connection {
             self.stream.write_all(&[*byte]).await?;
         }
         Ok(())
-    }
-
-    async fn die(&self, death: Death) -> End {
-        match death {
-            // There is no stream to reset, so the connection stands in for it. A refusal is no
-            // failure of the connection, hence the gentler end.
-            Death::Close | Death::ResetStream(course::REFUSED_STREAM) => End::Close,
-            Death::Reset | Death::ResetStream(_) => End::Reset,
-            Death::Stall => {
-                socket::gone(&self.stream).await;
-                End::Close
-            }
-        }
     }
 
     async fn wait(&self) {
@@ -285,5 +279,16 @@ impl Connection {
 impl End {
     fn keep(keep_alive: bool) -> Self {
         if keep_alive { Self::Keep } else { Self::Close }
+    }
+}
+
+/// What a death means for the connection.
+fn die(death: Death) -> End {
+    match death {
+        // There is no stream to reset, so the connection stands in for it. A refusal is no
+        // failure of the connection, hence the gentler end.
+        Death::Close | Death::ResetStream(course::REFUSED_STREAM) => End::Close,
+        Death::Reset | Death::ResetStream(_) => End::Reset,
+        Death::Stall => End::Stall,
     }
 }

@@ -209,8 +209,8 @@ impl Ledger {
 
     /// Waits until the venue has read what was sent to it and has no request in progress.
     ///
-    /// Returns whether that came to pass within `bound`; a stalled request ends only when its
-    /// client goes away. Blocks the thread: a client that lives on the same single-threaded
+    /// Returns whether that came to pass within `bound`. A stalled request is not in progress, since
+    /// nothing more becomes of it. Blocks the thread: a client that lives on the same single-threaded
     /// runtime cannot make progress meanwhile, see [`Ledger::settled`].
     #[must_use]
     pub fn settle(&self, bound: Duration) -> bool {
@@ -218,6 +218,9 @@ impl Ledger {
     }
 
     /// Waits, as [`Ledger::settle`], until moreover every connection is closed.
+    ///
+    /// The venue cannot see that the client of a stalled request has gone while more of the request
+    /// than the socket's buffers hold is unread.
     #[must_use]
     pub fn closed(&self, bound: Duration) -> bool {
         self.desk.settle(bound, true)

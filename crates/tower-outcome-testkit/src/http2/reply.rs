@@ -142,7 +142,11 @@ impl Session {
             Death::Close => self.ending = Some(End::Close),
             Death::Reset => self.ending = Some(End::Reset),
             // The stream stays and nothing more happens on it.
-            Death::Stall => {}
+            Death::Stall => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.stalled = true;
+                }
+            }
             Death::ResetStream(code) => {
                 self.out.extend(frame::rst_stream(id, code));
                 self.streams.remove(&id);

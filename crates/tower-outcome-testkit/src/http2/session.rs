@@ -125,7 +125,9 @@ impl Session {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.streams.is_empty() && self.block.is_none() && self.out.is_empty()
+        self.streams.values().all(|stream| stream.stalled)
+            && self.block.is_none()
+            && self.out.is_empty()
     }
 
     /// Takes the end of the input. The client may still read, so what waits is written.
@@ -317,6 +319,7 @@ impl Session {
                 input: if end_stream { Input::Done } else { Input::Read },
                 window: self.initial_window,
                 output: None,
+                stalled: false,
             },
         );
         if self.after_head(id, next) && end_stream {

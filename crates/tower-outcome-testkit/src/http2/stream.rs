@@ -15,6 +15,8 @@ pub(super) struct Stream {
     /// What the client lets this stream send; may be negative (RFC 9113, section 6.9.2).
     pub(super) window: i64,
     pub(super) output: Option<Outgoing>,
+    /// Nothing more becomes of the request.
+    pub(super) stalled: bool,
 }
 
 /// What becomes of the bytes that the client sends on a stream.
