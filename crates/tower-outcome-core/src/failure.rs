@@ -1,6 +1,6 @@
 //! The one error that every layer raises or wraps.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, io};
 
 use http::HeaderValue;
 
@@ -193,8 +193,15 @@ impl Error for Failure {
 pub(crate) fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
-        error.source()
-    })
-    .take(64)
+    std::iter::successors(Some(error), |&error| cause(error)).take(64)
+}
+
+/// The error below this one.
+///
+/// An I/O error made of another error names the cause of that one as its own, and so would hide it.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
 }
