@@ -273,17 +273,17 @@ impl Proof {
 }
 
 fn walk(error: &(dyn Error + 'static), evidence: Evidence) -> Proof {
+    if let Some(failure) = Failure::of(error) {
+        return Proof {
+            delivery: failure.delivery(),
+            kind: FailureKind::Transport,
+            by: failure.proven_by(),
+        };
+    }
     let mut kind = FailureKind::Unrecognized;
     let mut known_client = false;
     let mut unwritten = false;
     for error in chain(error) {
-        if let Some(failure) = error.downcast_ref::<Failure>() {
-            return Proof {
-                delivery: failure.delivery(),
-                kind: FailureKind::Transport,
-                by: failure.proven_by(),
-            };
-        }
         match clue(error, evidence, known_client) {
             Clue::Nothing => {}
             Clue::KnownClient => {
@@ -356,6 +356,11 @@ fn clue(error: &(dyn Error + 'static), evidence: Evidence, known_client: bool) -
 ///
 /// The outcome is that of a request that must not be repeated; a classifier above knows better.
 pub(crate) fn failure(error: BoxError, evidence: Evidence) -> Failure {
+    if let Some(below) = Failure::of(&*error) {
+        // A layer below knows more of the call than what is wrapped around its failure.
+        let (outcome, delivery, by) = (below.outcome(), below.delivery(), below.proven_by());
+        return Failure::wrap(error, |_| (outcome, delivery)).with_proven_by(by);
+    }
     let proof = Proof::with(&*error, evidence);
     let outcome = proof.answer().outcome(Repeatable::No, Attempt::FIRST);
     Failure::wrap(error, |_| (outcome, proof.delivery)).with_proven_by(proof.by)
