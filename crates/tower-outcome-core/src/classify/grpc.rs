@@ -94,6 +94,8 @@ impl GrpcClassifier {
         let code = value
             .to_str()
             .ok()
+            // Checked because `parse` takes a sign.
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
             .unwrap_or(UNKNOWN);
         Some(self.code(code, headers))
