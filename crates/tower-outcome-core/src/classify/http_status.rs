@@ -149,8 +149,13 @@ impl HttpClassifier {
             status,
             StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED
         );
-        // 408 and 429 end here when a header told them not to retry: they still prove nothing.
+        // Asking again may be no help after these, but they still prove nothing.
+        let proves_nothing = matches!(
+            status,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
+        );
         let unclear = status.is_server_error() && !never_acted_on
+            || proves_nothing
             || table.transient.contains(status)
             || status.as_u16() >= 600;
         if unclear {
