@@ -274,7 +274,16 @@ pub(super) fn by_error(
     };
     let delivery = failure.delivery();
     let answer = match failure.outcome() {
-        retryable @ Outcome::Retryable { .. } => return Decision::new(retryable, delivery),
+        Outcome::Retryable { reason, after } if delivery.proves_not_applied() => {
+            Answer::NotApplied { reason, after }
+        }
+        // It was harmless to repeat in the eyes of a layer below, which may have been looking at
+        // another request: the one whose response is the body of this one.
+        Outcome::Retryable { reason, after } => Answer::Unclear {
+            reason,
+            after,
+            transient: true,
+        },
         Outcome::Permanent { reason } => Answer::Rejected { reason },
         // What a layer below could not know may be harmless to repeat. A body that failed or an
         // error nobody knows will not do better the next time.
