@@ -125,7 +125,8 @@ async fn stall_is_silent_until_the_client_goes_away() {
             }
             ledger.settled().await;
             assert_eq!(ledger.open_connections(), 1, "the venue holds the request");
-            drop((call, client));
+            drop(call);
+            drop(client);
             until(|| ledger.open_connections() == 0).await;
             assert_eq!(ledger.applied("op") == 1, at.is_applied());
         }
