@@ -1,0 +1,176 @@
+//! What travels in a request's extensions, and the clocks.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::Extensions;
+use tokio::time::Instant;
+use tower_outcome_core::{
+    CallContext, Clock, Deadline, Delivery, ManualClock, Phase, Priority, Random, Reason,
+    Repeatable, RepeatableBecause, SplitMix64, SystemClock,
+};
+
+use crate::support::*;
+
+// ## The context of a call
+
+#[test]
+fn a_call_starts_queued_and_clones_share_where_it_stands() {
+    let context = CallContext::new();
+    let mut extensions = Extensions::new();
+    assert!(CallContext::of(&extensions).is_none());
+    extensions.insert(context.clone());
+    let below = CallContext::of(&extensions).unwrap();
+    assert_eq!(context.phase(), Phase::Queued);
+    for phase in [
+        Phase::AwaitingToken,
+        Phase::BackingOff,
+        Phase::Connecting,
+        Phase::Sending,
+        Phase::AwaitingHead,
+        Phase::ReadingBody,
+        Phase::Queued,
+    ] {
+        below.enter(phase);
+        assert_eq!(context.phase(), phase);
+    }
+}
+
+#[test]
+fn the_furthest_delivery_of_all_attempts_is_kept_with_the_last_outcome() {
+    let context = CallContext::new();
+    assert!(context.last().is_none());
+    assert_eq!(context.attempts(), 0);
+    context.begin_attempt();
+    context.end_attempt(unknown(Reason::TimedOut), Delivery::MaybeSent);
+    context.begin_attempt();
+    context.end_attempt(retryable(Reason::Transport), Delivery::NotSent);
+    assert_eq!(context.attempts(), 2);
+    let last = (retryable(Reason::Transport), Delivery::MaybeSent);
+    assert_eq!(context.last(), Some(last));
+    context.end_attempt(permanent(Reason::Rejected), Delivery::Answered);
+    let last = (permanent(Reason::Rejected), Delivery::Answered);
+    assert_eq!(context.last(), Some(last));
+}
+
+#[test]
+fn a_context_is_of_one_call_only() {
+    let (one, two) = (CallContext::new(), CallContext::default());
+    one.enter(Phase::Sending);
+    one.begin_attempt();
+    assert_eq!(two.phase(), Phase::Queued);
+    assert_eq!(two.attempts(), 0);
+}
+
+// ## The deadline
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_deadline_shrinks_to_zero_and_no_further() {
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let start = Instant::now();
+    assert_eq!(deadline.instant(), start + Duration::from_secs(10));
+    assert_eq!(deadline, Deadline::at(deadline.instant()));
+    let at = |seconds| start + Duration::from_secs(seconds);
+    assert_eq!(deadline.remaining(at(3)), Duration::from_secs(7));
+    assert!(!deadline.is_over(at(9)));
+    for over in [10, 11, 1000] {
+        assert_eq!(deadline.remaining(at(over)), Duration::ZERO);
+        assert!(deadline.is_over(at(over)), "{over}");
+    }
+    let mut extensions = Extensions::new();
+    assert!(Deadline::of(&extensions).is_none());
+    extensions.insert(deadline);
+    assert_eq!(Deadline::of(&extensions), Some(deadline));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_beyond_all_clocks_is_far_away_and_no_panic() {
+    let deadline = Deadline::after(Duration::MAX);
+    let years = deadline.remaining(Instant::now()).as_secs() / (365 * 86_400);
+    assert!(years >= 30, "{years}");
+    assert!(deadline > Deadline::after(Duration::from_secs(86_400)));
+    let now = Deadline::after(Duration::ZERO);
+    assert!(now.is_over(Instant::now()));
+}
+
+// ## The class in a queue
+
+#[test]
+fn a_request_that_nobody_mapped_has_the_middle_class() {
+    let mut extensions = Extensions::new();
+    assert_eq!(Priority::of(&extensions), Priority::NORMAL);
+    assert_eq!(Priority::default(), Priority::NORMAL);
+    extensions.insert(Priority::new(7));
+    assert_eq!(Priority::of(&extensions), Priority::new(7));
+    assert_eq!(Priority::of(&extensions).class(), 7);
+}
+
+#[test]
+fn lower_classes_go_first() {
+    let mut classes = [Priority::LOWEST, Priority::NORMAL, Priority::HIGHEST];
+    classes.sort();
+    let sorted = [Priority::HIGHEST, Priority::NORMAL, Priority::LOWEST];
+    assert_eq!(classes, sorted);
+    assert_eq!(sorted.map(Priority::class), [0, 128, 255]);
+}
+
+// ## Who says that a request is repeatable
+
+#[test]
+fn a_mark_is_read_from_the_extensions_in_both_directions() {
+    let mut extensions = Extensions::new();
+    assert_eq!(Repeatable::of(&extensions), None);
+    for mark in REPEATABLE {
+        extensions.insert(mark);
+        assert_eq!(Repeatable::of(&extensions), Some(mark));
+        assert_eq!(mark.is_yes(), mark != Repeatable::No);
+        let safe = Repeatable::Yes(RepeatableBecause::SafeMethod);
+        assert_eq!(mark.is_safe(), mark == safe);
+    }
+    assert_eq!(
+        REPEATABLE.map(|mark| mark.to_string()),
+        [
+            "safe_method",
+            "idempotent_method",
+            "idempotency_key",
+            "marked",
+            "no"
+        ]
+    );
+}
+
+// ## Clocks and chance
+
+#[test]
+fn a_manual_clock_stands_still_until_it_is_put_forward() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let clock: Arc<ManualClock> = Arc::new(ManualClock::new(start));
+    assert_eq!(clock.now(), start);
+    assert_eq!(clock.now(), start);
+    clock.advance(Duration::from_millis(1500));
+    assert_eq!(clock.now(), start + Duration::from_millis(1500));
+    // A jump out of time leaves it where it is.
+    clock.advance(Duration::MAX);
+    assert_eq!(clock.now(), start + Duration::from_millis(1500));
+}
+
+#[test]
+fn the_system_clock_is_past_the_day_on_which_this_was_written() {
+    let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1_760_000_000);
+    assert!(SystemClock::new().now() > written);
+}
+
+#[test]
+fn chance_depends_on_the_seed_alone_and_does_not_repeat() {
+    let draw = |seed| {
+        let random = SplitMix64::seeded(seed);
+        std::array::from_fn::<u64, 32, _>(|_| random.next_u64())
+    };
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+    let distinct: HashSet<_> = draw(u64::MAX).into_iter().collect();
+    assert_eq!(distinct.len(), 32);
+}
