@@ -29,13 +29,16 @@ struct Unpack {
 /// Before each pair: the length of the first text, that of the second, and whether it is sensitive.
 const PREFIX: usize = 4 + 4;
 
+/// What a header takes by guess: its lengths, its name, and a value such as a key or a date.
+const PER_HEADER: usize = PREFIX + 16 + 48;
+
 /// The bit of the second length that says that the text is sensitive. Lengths stay below it.
 const SENSITIVE: u32 = 1 << 31;
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Copies a request's head, or returns `None` if it has 2 GiB.
+    /// Copies a request's head, or returns `None` if a text in it has 2 GiB.
     pub(crate) fn of(head: &request::Parts) -> Option<Self> {
         let method = head.method.as_str();
         // An absent part is packed as an empty text, which no part can be.
@@ -43,25 +46,16 @@ impl Snapshot {
         let scheme = head.uri.scheme_str().unwrap_or_default();
         let authority = head.uri.authority().map_or("", Authority::as_str);
 
-        let target = 2 * PREFIX + method.len() + path.len() + scheme.len() + authority.len();
-        let size = head
-            .headers
-            .iter()
-            .map(|(name, value)| PREFIX + name.as_str().len() + value.len())
-            .fold(target, usize::saturating_add);
-        if size >= SENSITIVE as usize {
-            return None;
-        }
-        let mut packed = Vec::with_capacity(size);
-        pack(&mut packed, method, path.as_bytes(), false);
-        pack(&mut packed, scheme, authority.as_bytes(), false);
+        // Guessed and not summed up, which would be a second walk over the headers. A guess that is
+        // too low costs another allocation.
+        let target = method.len() + path.len() + scheme.len() + authority.len();
+        let guess = 2 * PREFIX + target + head.headers.len() * PER_HEADER;
+        let mut packed = Vec::with_capacity(guess);
+        pack(&mut packed, method, path.as_bytes(), false)?;
+        pack(&mut packed, scheme, authority.as_bytes(), false)?;
         for (name, value) in &head.headers {
-            pack(
-                &mut packed,
-                name.as_str(),
-                value.as_bytes(),
-                value.is_sensitive(),
-            );
+            let sensitive = value.is_sensitive();
+            pack(&mut packed, name.as_str(), value.as_bytes(), sensitive)?;
         }
         Some(Self {
             packed,
@@ -115,14 +109,18 @@ impl Snapshot {
     }
 }
 
-/// Appends a pair whose lengths are known to be below 2 GiB.
+/// Appends a pair, or returns `None` if its lengths do not fit.
 #[inline]
-fn pack(packed: &mut Vec<u8>, first: &str, second: &[u8], sensitive: bool) {
-    let sensitive = if sensitive { SENSITIVE } else { 0 };
-    let lengths = u64::from(first.len() as u32) | u64::from(second.len() as u32 | sensitive) << 32;
-    packed.extend_from_slice(&lengths.to_le_bytes());
+fn pack(packed: &mut Vec<u8>, first: &str, second: &[u8], sensitive: bool) -> Option<()> {
+    let lengths = (first.len() as u64) | (second.len() as u64) << 32;
+    if first.len().max(second.len()) >= SENSITIVE as usize {
+        return None;
+    }
+    let sensitive = u64::from(sensitive) << 63;
+    packed.extend_from_slice(&(lengths | sensitive).to_le_bytes());
     packed.extend_from_slice(first.as_bytes());
     packed.extend_from_slice(second);
+    Some(())
 }
 
 // === impl Unpack ===
