@@ -5,5 +5,6 @@
     reason = "functions that tests call may panic as the tests may"
 )]
 
+mod bodiless;
 mod reuse;
 mod transport;
