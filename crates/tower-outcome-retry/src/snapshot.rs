@@ -14,7 +14,9 @@ use tower_outcome_core::Deadline;
 /// parsed again only for a resend.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// Pairs of texts: method and path, scheme and authority, then name and value of each header.
+    method: Method,
+    scheme: Option<Scheme>,
+    /// Pairs of texts: authority and path, then name and value of each header.
     packed: Vec<u8>,
     version: Version,
     extensions: Extensions,
@@ -40,24 +42,23 @@ const SENSITIVE: u32 = 1 << 31;
 impl Snapshot {
     /// Copies a request's head, or returns `None` if a text in it has 2 GiB.
     pub(crate) fn of(head: &request::Parts) -> Option<Self> {
-        let method = head.method.as_str();
         // An absent part is packed as an empty text, which no part can be.
         let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
-        let scheme = head.uri.scheme_str().unwrap_or_default();
         let authority = head.uri.authority().map_or("", Authority::as_str);
 
         // Guessed and not summed up, which would be a second walk over the headers. A guess that is
         // too low costs another allocation.
-        let target = method.len() + path.len() + scheme.len() + authority.len();
-        let guess = 2 * PREFIX + target + head.headers.len() * PER_HEADER;
+        let target = PREFIX + authority.len() + path.len();
+        let guess = target + head.headers.len() * PER_HEADER;
         let mut packed = Vec::with_capacity(guess);
-        pack(&mut packed, method, path.as_bytes(), false)?;
-        pack(&mut packed, scheme, authority.as_bytes(), false)?;
+        pack(&mut packed, authority, path.as_bytes(), false)?;
         for (name, value) in &head.headers {
             let sensitive = value.is_sensitive();
             pack(&mut packed, name.as_str(), value.as_bytes(), sensitive)?;
         }
         Some(Self {
+            method: head.method.clone(),
+            scheme: head.uri.scheme().cloned(),
             packed,
             version: head.version,
             extensions: head.extensions.clone(),
@@ -82,15 +83,12 @@ impl Snapshot {
         *request.version_mut() = self.version;
         *request.extensions_mut() = self.extensions.clone();
 
-        let (method, path, _) = unpack.pair()?;
-        let (scheme, authority, _) = unpack.pair()?;
-        *request.method_mut() = Method::from_bytes(&method).ok()?;
+        *request.method_mut() = self.method.clone();
+        let (authority, path, _) = unpack.pair()?;
         let mut target = http::uri::Parts::default();
+        target.scheme.clone_from(&self.scheme);
         if !path.is_empty() {
             target.path_and_query = Some(PathAndQuery::from_maybe_shared(path).ok()?);
-        }
-        if !scheme.is_empty() {
-            target.scheme = Some(Scheme::try_from(&*scheme).ok()?);
         }
         if !authority.is_empty() {
             target.authority = Some(Authority::from_maybe_shared(authority).ok()?);
@@ -112,10 +110,10 @@ impl Snapshot {
 /// Appends a pair, or returns `None` if its lengths do not fit.
 #[inline]
 fn pack(packed: &mut Vec<u8>, first: &str, second: &[u8], sensitive: bool) -> Option<()> {
-    let lengths = (first.len() as u64) | (second.len() as u64) << 32;
-    if first.len().max(second.len()) >= SENSITIVE as usize {
+    if PREFIX + first.len() + second.len() >= SENSITIVE as usize {
         return None;
     }
+    let lengths = (first.len() as u64) | (second.len() as u64) << 32;
     let sensitive = u64::from(sensitive) << 63;
     packed.extend_from_slice(&(lengths | sensitive).to_le_bytes());
     packed.extend_from_slice(first.as_bytes());

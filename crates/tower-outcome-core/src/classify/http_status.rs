@@ -331,11 +331,16 @@ impl Table {
         if let Some(marked) = Repeatable::of(&request.extensions) {
             return marked;
         }
-        if request.method.is_safe() {
-            Repeatable::Yes(RepeatableBecause::SafeMethod)
-        } else if self.methods == RepeatableMethods::Idempotent && request.method.is_idempotent() {
-            Repeatable::Yes(RepeatableBecause::IdempotentMethod)
-        } else if self.has_key(&request.headers) {
+        // Most requests that are looked at closely are a POST: it is asked about once.
+        if request.method.is_idempotent() {
+            if request.method.is_safe() {
+                return Repeatable::Yes(RepeatableBecause::SafeMethod);
+            }
+            if self.methods == RepeatableMethods::Idempotent {
+                return Repeatable::Yes(RepeatableBecause::IdempotentMethod);
+            }
+        }
+        if self.has_key(&request.headers) {
             Repeatable::Yes(RepeatableBecause::IdempotencyKey)
         } else {
             Repeatable::No
