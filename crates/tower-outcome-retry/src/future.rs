@@ -13,7 +13,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    Attempt, BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Phase, Replay, Verdict,
+    Attempt, BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Phase, Replay,
+    Verdict,
     peek::{FirstFrame, Peek, PeekBody, Peeked},
 };
 use tower_service::Service;
@@ -111,14 +112,19 @@ where
         let course = &*this.course;
         let classifier = &course.config.classifier;
         let verdict = classifier.response(&course.call, Attempt::FIRST, &head);
+        let Verdict::Decided(Decision {
+            outcome: Outcome::Success,
+            ..
+        }) = verdict
+        else {
+            return self.drive(cx, Some(Heard::Response(head, body, verdict)));
+        };
         // ## Sending => Done, for nearly every call. Nothing was kept that has to be given back.
-        if let Verdict::Decided(decision) = verdict {
-            if decision.outcome.is_success() {
-                let body = PeekBody::new(body).with_error_map(course.succeed());
-                return Poll::Ready(Ok(Response::from_parts(head, body)));
-            }
-        }
-        self.drive(cx, Some(Heard::Response(head, body, verdict)))
+        let if_broken = course.succeed();
+        Poll::Ready(Ok(Response::from_parts(
+            head,
+            PeekBody::new(body).with_error_map(if_broken),
+        )))
     }
 }
 
