@@ -40,22 +40,27 @@ const SENSITIVE: u32 = 1 << 31;
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Copies a request's head, or returns `None` if a text in it has 2 GiB.
+    /// Copies a request's head, or returns `None` if it has 2 GiB.
     pub(crate) fn of(head: &request::Parts) -> Option<Self> {
         // An absent part is packed as an empty text, which no part can be.
         let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
         let authority = head.uri.authority().map_or("", Authority::as_str);
 
-        // Guessed and not summed up, which would be a second walk over the headers. A guess that is
-        // too low costs another allocation.
+        // Guessed and not summed up, which would be a second walk over the headers.
         let target = PREFIX + authority.len() + path.len();
-        let guess = target + head.headers.len() * PER_HEADER;
-        let mut packed = Vec::with_capacity(guess);
-        pack(&mut packed, authority, path.as_bytes(), false)?;
-        for (name, value) in &head.headers {
-            let sensitive = value.is_sensitive();
-            pack(&mut packed, name.as_str(), value.as_bytes(), sensitive)?;
-        }
+        let mut room = target + head.headers.len() * PER_HEADER;
+        let packed = loop {
+            match pack_all(room, authority, path, &head.headers) {
+                Some(packed) => break packed,
+                None => {
+                    let exact = size(target, &head.headers)?;
+                    if exact <= room {
+                        return None;
+                    }
+                    room = exact;
+                }
+            }
+        };
         Some(Self {
             method: head.method.clone(),
             scheme: head.uri.scheme().cloned(),
@@ -107,18 +112,50 @@ impl Snapshot {
     }
 }
 
-/// Appends a pair, or returns `None` if its lengths do not fit.
+/// Packs everything into so many bytes, or returns `None` if it does not fit.
+///
+/// Into slices, which know their length, a pair goes with fewer checks than onto the end of a vector
+/// that may have to grow.
 #[inline]
-fn pack(packed: &mut Vec<u8>, first: &str, second: &[u8], sensitive: bool) -> Option<()> {
-    if PREFIX + first.len() + second.len() >= SENSITIVE as usize {
-        return None;
+fn pack_all(room: usize, authority: &str, path: &str, headers: &HeaderMap) -> Option<Vec<u8>> {
+    let mut packed = Vec::with_capacity(room);
+    packed.resize(room, 0);
+    let mut rest = pack(&mut packed, authority, path.as_bytes(), false)?;
+    for (name, value) in headers {
+        rest = pack(rest, name.as_str(), value.as_bytes(), value.is_sensitive())?;
     }
+    let unused = rest.len();
+    packed.truncate(room - unused);
+    Some(packed)
+}
+
+/// Writes a pair to the front, and returns what is left.
+#[inline]
+fn pack<'a>(
+    rest: &'a mut [u8],
+    first: &str,
+    second: &[u8],
+    sensitive: bool,
+) -> Option<&'a mut [u8]> {
+    let (prefix, rest) = rest.split_first_chunk_mut::<PREFIX>()?;
+    // A text of 2 GiB does not fit: neither into a guess nor into what `size` allows.
     let lengths = (first.len() as u64) | (second.len() as u64) << 32;
-    let sensitive = u64::from(sensitive) << 63;
-    packed.extend_from_slice(&(lengths | sensitive).to_le_bytes());
-    packed.extend_from_slice(first.as_bytes());
-    packed.extend_from_slice(second);
-    Some(())
+    *prefix = (lengths | u64::from(sensitive) << 63).to_le_bytes();
+    let (to, rest) = rest.split_at_mut_checked(first.len())?;
+    to.copy_from_slice(first.as_bytes());
+    let (to, rest) = rest.split_at_mut_checked(second.len())?;
+    to.copy_from_slice(second);
+    Some(rest)
+}
+
+/// Returns how many bytes a head needs, or `None` if that is 2 GiB or more.
+#[cold]
+fn size(target: usize, headers: &HeaderMap) -> Option<usize> {
+    let size = headers
+        .iter()
+        .map(|(name, value)| PREFIX + name.as_str().len() + value.len())
+        .fold(target, usize::saturating_add);
+    (size < SENSITIVE as usize).then_some(size)
 }
 
 // === impl Unpack ===
@@ -194,6 +231,17 @@ mod tests {
         for method in ["PURGE", "A-METHOD-LONGER-THAN-WHAT-IS-KEPT-INLINE"] {
             let request = Request::builder().method(method).body(()).unwrap();
             assert_eq!(again(request).method(), method);
+        }
+    }
+
+    #[test]
+    fn headers_longer_than_guessed_are_kept() {
+        for length in [0, 100, 10_000] {
+            let mut headers = HeaderMap::new();
+            let value = "v".repeat(length);
+            headers.insert("authorization", HeaderValue::from_str(&value).unwrap());
+            headers.insert("x-short", HeaderValue::from_static("s"));
+            assert_eq!(packed_again(&headers), headers);
         }
     }
 
