@@ -116,6 +116,10 @@ impl Snapshot {
 ///
 /// Into slices, which know their length, a pair goes with fewer checks than onto the end of a vector
 /// that may have to grow.
+#[expect(
+    clippy::slow_vector_initialization,
+    reason = "`vec![0; room]` calls calloc, which passes by glibc's cache of the thread: 450 instructions more"
+)]
 #[inline]
 fn pack_all(room: usize, authority: &str, path: &str, headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(room);
