@@ -17,8 +17,9 @@
 //! - the time, as the median of many short bursts that take turns. Use it for what the instructions
 //!   do not show, such as a contended cache line; it is the least exact of the three.
 //!
-//! The figures are for the profile `bench` of the workspace: release, with thin link-time
-//! optimisation, in one codegen unit per crate and more. Another profile gives other figures.
+//! The figures are for the profile `bench` of the workspace: release with thin link-time optimisation
+//! and the default of 16 codegen units. Another profile or compiler inlines otherwise, and a dozen
+//! instructions come and go with that.
 
 use std::process::ExitCode;
 
