@@ -27,10 +27,11 @@ use crate::{
 /// # A body taken in part
 ///
 /// A request whose body was not taken to its end counts as not sent: no complete request left this
-/// process. That is wrong for servers that act on a request while it is still arriving. gRPC calls,
-/// whose messages are acted on one by one, are recognised by their content type, and so are
-/// `CONNECT` and requests with `Upgrade`; for other servers of that kind say
-/// [`acts_on_parts`](Self::acts_on_parts).
+/// process. That is wrong for servers that act on a request while it is still arriving, or without
+/// looking at its body at all. gRPC calls, whose messages are acted on one by one, are recognised by
+/// their content type: one of which a message was taken may have been acted on. `CONNECT` and requests
+/// with `Upgrade` are acted on by their head. For other servers of that kind say
+/// [`acts_on_parts`](Self::acts_on_parts); then the body proves nothing.
 ///
 /// # Outcomes
 ///
@@ -61,8 +62,19 @@ pin_project! {
         inner: F,
         started: Tick,
         body: Option<BodyWitness>,
-        acts_on_parts: bool,
+        acts_on: ActsOn,
     }
+}
+
+/// How much of a request the server needs before it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ActsOn {
+    /// All of it.
+    Whole,
+    /// A message: the head alone is not enough.
+    Message,
+    /// Anything: the head alone may be enough.
+    Part,
 }
 
 // === impl WitnessLayer ===
@@ -130,7 +142,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
-        let acts_on_parts = self.acts_on_parts || is_acted_on_in_parts(&head);
+        let acts_on = if self.acts_on_parts {
+            ActsOn::Part
+        } else {
+            ActsOn::of(&head)
+        };
         let (body, witness) = WitnessBody::new(body, &head);
         // NOTE: before the request is handed down; see `Tick::next`.
         let started = Tick::next();
@@ -138,20 +154,33 @@ where
             inner: self.inner.call(Request::from_parts(head, body)),
             started,
             body: witness,
-            acts_on_parts,
+            acts_on,
         }
     }
 }
 
-/// Whether the server acts on such a request before all of it has arrived.
-fn is_acted_on_in_parts(head: &request::Parts) -> bool {
-    let is_grpc = head.headers.get(CONTENT_TYPE).is_some_and(|value| {
+// === impl ActsOn ===
+
+impl ActsOn {
+    /// What the head of a request says of it.
+    fn of(head: &request::Parts) -> Self {
+        if head.method == Method::CONNECT || head.headers.contains_key(http::header::UPGRADE) {
+            Self::Part
+        } else if is_grpc(head) {
+            Self::Message
+        } else {
+            Self::Whole
+        }
+    }
+}
+
+fn is_grpc(head: &request::Parts) -> bool {
+    head.headers.get(CONTENT_TYPE).is_some_and(|value| {
         value
             .as_bytes()
             .get(..16)
             .is_some_and(|start| start.eq_ignore_ascii_case(b"application/grpc"))
-    });
-    is_grpc || head.method == Method::CONNECT || head.headers.contains_key(http::header::UPGRADE)
+    })
 }
 
 // === impl ResponseFuture ===
@@ -170,30 +199,25 @@ where
                 error.into(),
                 *this.started,
                 this.body.as_ref(),
-                *this.acts_on_parts,
+                *this.acts_on,
             )
             .into()
         }))
     }
 }
 
-fn failure(
-    error: BoxError,
-    started: Tick,
-    body: Option<&BodyWitness>,
-    acts_on_parts: bool,
-) -> Failure {
+fn failure(error: BoxError, started: Tick, body: Option<&BodyWitness>, acts_on: ActsOn) -> Failure {
     // Sealed, because a transport that has given up on the response may still be at work on the
     // request.
     let taken = body.map_or(BodyTaken::Whole, BodyWitness::seal);
     let incomplete = match taken {
-        BodyTaken::Nothing => true,
-        BodyTaken::Part | BodyTaken::Failed => !acts_on_parts,
+        BodyTaken::Nothing => acts_on != ActsOn::Part,
+        BodyTaken::Part | BodyTaken::Failed => acts_on == ActsOn::Whole,
         BodyTaken::Whole => false,
     };
     let evidence = Evidence {
         started: Some(started),
-        has_body: body.is_some(),
+        has_body: body.is_some() && acts_on != ActsOn::Part,
         incomplete,
     };
     match (taken, body) {
