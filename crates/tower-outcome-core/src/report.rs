@@ -86,11 +86,18 @@ impl CallReport {
     /// Returns what became of a call, from its result.
     ///
     /// A response without a report was a success on the first attempt, provided that a layer which
-    /// classifies (such as Retry) stands in the stack. An error that carries no [`Failure`] is
-    /// unknown.
+    /// classifies (such as Retry) stands in the stack. A status of 400 or above without a report and
+    /// an error without a [`Failure`] are unknown: nobody has looked at them.
     pub fn outcome_of<B>(result: &Result<Response<B>, BoxError>) -> Outcome {
         match result {
-            Ok(response) => Self::of(response.extensions()).map_or(Outcome::Success, Self::outcome),
+            Ok(response) => match Self::of(response.extensions()) {
+                Some(report) => report.outcome(),
+                None if response.status().as_u16() < 400 => Outcome::Success,
+                // Nobody in the stack has looked at it.
+                None => Outcome::Unknown {
+                    reason: Reason::Unrecognized,
+                },
+            },
             Err(error) => Failure::of(&**error).map_or(
                 Outcome::Unknown {
                     reason: Reason::Unrecognized,

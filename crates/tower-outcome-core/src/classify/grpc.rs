@@ -89,11 +89,15 @@ impl GrpcClassifier {
 
     /// What the status in a header map says, if there is one.
     fn status(&self, headers: &HeaderMap) -> Option<Answer> {
-        let value = headers.get("grpc-status")?;
-        // A status that is not a number is UNKNOWN, as gRPC's own clients read it.
+        let mut values = headers.get_all("grpc-status").iter();
+        let value = values.next()?;
+        // A status that is not a number is UNKNOWN, as gRPC's own clients read it, and so are two that
+        // contradict each other.
+        let agreed = values.all(|other| other == value);
         let code = value
             .to_str()
             .ok()
+            .filter(|_| agreed)
             // Checked because `parse` takes a sign.
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())

@@ -2,7 +2,7 @@
 
 use std::{error::Error, sync::Arc};
 
-use http::{HeaderMap, HeaderName, StatusCode, request, response};
+use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
 
 use super::{BodySeen, Classify, Decision, Verdict, rule::Judged};
 use crate::{
@@ -49,7 +49,8 @@ use self::builder::Table;
 ///     .refuses_before_acting([StatusCode::TOO_MANY_REQUESTS])
 ///     // And it reports failures inside a 200.
 ///     .body_rule(|seen: Judged<'_>| {
-///         let rejected = seen.body.starts_with(b"{\"error\":");
+///         let ok = seen.head.status == StatusCode::OK;
+///         let rejected = ok && seen.body.starts_with(b"{\"error\":");
 ///         rejected.then_some(Answer::Rejected { reason: Reason::Rejected })
 ///     })
 ///     .build()?;
@@ -66,6 +67,8 @@ pub struct HttpClassifier(Arc<Table>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpCall {
     repeatable: Repeatable,
+    /// Whether a success has a body to look at; that of a `HEAD` or `CONNECT` has none.
+    answer_has_body: bool,
 }
 
 /// Which methods make a request repeatable by themselves.
@@ -110,7 +113,9 @@ impl HttpClassifier {
                 return Verdict::Decided(answer.decide(call.repeatable, attempt));
             }
         }
-        if table.body_rules.0.iter().any(|rule| rule.wants(call, head)) {
+        if may_have_body(call, head.status)
+            && table.body_rules.0.iter().any(|rule| rule.wants(call, head))
+        {
             return Verdict::NeedsBody {
                 limit: table.body_limit,
             };
@@ -187,6 +192,7 @@ impl Classify for HttpClassifier {
     fn call(&self, request: &request::Parts) -> HttpCall {
         HttpCall {
             repeatable: self.0.repeatable(request),
+            answer_has_body: !matches!(request.method, Method::HEAD | Method::CONNECT),
         }
     }
 
@@ -246,6 +252,15 @@ impl Classify for HttpClassifier {
     fn error(&self, call: &HttpCall, attempt: Attempt, error: &(dyn Error + 'static)) -> Decision {
         by_error(call.repeatable, attempt, error)
     }
+}
+
+/// Whether there is a body for a rule to look at (RFC 9110, section 6.4.1).
+fn may_have_body(call: &HttpCall, status: StatusCode) -> bool {
+    let never = matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    call.answer_has_body && !never && !status.is_informational()
 }
 
 /// What is left of an answer whose body a rule needed and could not have.

@@ -31,7 +31,9 @@ pub trait HeadRule: Send + Sync {
 /// A rule that needs the response body: an API that reports failure inside a `200 OK`, or whose
 /// `403` is sometimes a rate limit.
 ///
-/// Closures work: `|seen: Judged<'_>| -> Option<Answer>`; they are asked about every response.
+/// Closures work: `|seen: Judged<'_>| -> Option<Answer>`. They are asked about every response that can
+/// have a body, whatever its status, and what they say stands above the table: look at the status
+/// first, or a `503` whose body looks like a refusal passes for one.
 pub trait BodyRule: Send + Sync {
     /// Says whether the body of this response is worth reading.
     fn wants(&self, call: &HttpCall, head: &response::Parts) -> bool {
