@@ -75,7 +75,8 @@ impl Backoff {
         self
     }
 
-    /// Sets the longest span.
+    /// Sets the longest span. It may be below neither base: to cap at less than a second, lower
+    /// [`throttled_base`](Self::throttled_base) too.
     #[must_use]
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.cap = cap;

@@ -35,7 +35,9 @@ pub use self::builder::BudgetBuilder;
 ///
 /// # Cancellation
 ///
-/// A call that is dropped gives back what it took.
+/// A call that is dropped gives back what it took, also while its retry is under way. Calls that are
+/// given up by a time-out above Retry are therefore not counted: put the deadline into the request's
+/// extensions instead, where Retry respects it.
 #[derive(Clone, Debug)]
 pub struct Budget(Option<Arc<Pools>>);
 
@@ -46,6 +48,8 @@ struct Pools {
     unsent: Pool,
     transient_cost: u64,
     throttled_cost: u64,
+    /// Whether a retry that succeeds gets its tokens back.
+    refund: bool,
 }
 
 #[derive(Debug)]
@@ -79,6 +83,7 @@ impl Budget {
             unsent: Pool::full(10 * SCALE, SCALE / 10),
             transient_cost: 14 * SCALE,
             throttled_cost: 5 * SCALE,
+            refund: true,
         })))
     }
 
@@ -88,17 +93,19 @@ impl Budget {
     }
 
     /// Allows retries for that percentage of the calls that succeed on their first attempt, beside a
-    /// reserve of whole retries that is full at the start and never exceeded.
+    /// reserve of whole retries that is full at the start and never exceeded. A retry that succeeds
+    /// stays paid for.
     ///
     /// # Errors
     ///
-    /// If the percentage is not above 0 and at most 100, or the reserve is 0.
+    /// If the percentage is not from 0.1 to 100 (`deposit_percent`), or the reserve is 0 (`capacity`).
     pub fn ratio(percent: f64, reserve: u32) -> Result<Self, ConfigError> {
         Self::builder()
             .capacity(reserve)
             .transient_cost(1)
             .throttled_cost(1)
             .deposit_percent(percent)
+            .refund_on_success(false)
             .build()
     }
 
@@ -209,6 +216,13 @@ impl Pool {
 // === impl Reservation ===
 
 impl Reservation {
+    /// The retry was made, and it succeeded.
+    pub(crate) fn succeed(self) {
+        if self.0.as_ref().is_some_and(|(pools, ..)| !pools.refund) {
+            self.spend();
+        }
+    }
+
     /// Keeps the tokens from going back: the retry was made, and it failed.
     pub(crate) fn spend(mut self) {
         self.0 = None;

@@ -53,6 +53,8 @@ pub(crate) struct Waiting<RB> {
     pub(crate) trail: Trail,
     /// `None` once the wait is over.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
+    /// Set once the service is not ready at the end of the wait.
+    pub(crate) expiry: Option<Pin<Box<Sleep>>>,
     pub(crate) last: Last<RB>,
     /// Taken when the attempt is scheduled, so that retries which are still waiting count.
     pub(crate) reservation: Option<Reservation>,
@@ -95,6 +97,25 @@ impl<S, B, C: Classify> Course<S, B, C> {
         BrokenBody::new(classifier.broken_body(&self.call, Attempt::FIRST))
     }
 
+    /// The instant after which no attempt may start, and what stands for it.
+    pub(crate) fn limit(&self) -> Option<(Instant, NotRetried)> {
+        let spare = self.spare.as_ref().ok()?;
+        let deadline = spare
+            .head
+            .deadline()
+            .map(|deadline| (deadline.instant(), NotRetried::Deadline));
+        let elapsed = match (self.config.elapsed, spare.started) {
+            (Some(limit), Some(started)) => started
+                .checked_add(limit)
+                .map(|instant| (instant, NotRetried::Elapsed)),
+            _ => None,
+        };
+        [deadline, elapsed]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(instant, _)| *instant)
+    }
+
     fn budget(&self) -> &Budget {
         match (&self.budget, &self.config.budget) {
             (Some(budget), _) | (None, BudgetSource::Shared(budget)) => budget,
@@ -134,8 +155,9 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             trail.furthest.furthest(decision.delivery)
         };
         if let Some(reservation) = trail.reservation.take() {
-            // A retry that succeeds gets its tokens back.
-            if !decision.outcome.is_success() {
+            if decision.outcome.is_success() {
+                reservation.succeed();
+            } else {
                 reservation.spend();
             }
         }
@@ -158,6 +180,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
                 Step::Wait(Box::new(Waiting {
                     trail,
                     sleep: Some(Box::pin(sleep(delay))),
+                    expiry: None,
                     last,
                     reservation: Some(reservation),
                 }))

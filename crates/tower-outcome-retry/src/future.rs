@@ -11,7 +11,7 @@ use std::{
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{
     Attempt, BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Phase, Replay,
     Verdict,
@@ -214,7 +214,15 @@ where
                         ready!(sleep.as_mut().poll(cx));
                         waiting.sleep = None;
                     }
-                    match ready!(poll_resend(cx, course, waiting)) {
+                    let resent = match poll_resend(cx, course, waiting) {
+                        Poll::Ready(resent) => resent,
+                        // The service may never become ready; the call has its limits.
+                        Poll::Pending => {
+                            let limit = course.limit();
+                            Err(ready!(poll_overdue(cx, &mut waiting.expiry, limit)))
+                        }
+                    };
+                    match resent {
                         Ok(future) => {
                             let trail = Box::new(take(&mut waiting.trail));
                             this.state.set(State::Resending { future, trail });
@@ -244,6 +252,19 @@ where
             }
         }
     }
+}
+
+/// Waits until nothing is left of the call's time, for a call that waits for something else.
+fn poll_overdue(
+    cx: &mut Context<'_>,
+    expiry: &mut Option<Pin<Box<Sleep>>>,
+    limit: Option<(Instant, NotRetried)>,
+) -> Poll<NotRetried> {
+    let Some((instant, why)) = limit else {
+        return Poll::Pending;
+    };
+    let expiry = expiry.get_or_insert_with(|| Box::pin(sleep_until(instant)));
+    expiry.as_mut().poll(cx).map(|()| why)
 }
 
 /// Makes the inner service ready and sends the request again, or says why not.

@@ -17,7 +17,7 @@ use tower_service::Service;
 /// Puts an idempotency key on every unsafe request that has none.
 ///
 /// Put it above Retry: the key is made once per call, and every attempt carries the same. A key that
-/// the caller set always wins, and safe methods get none. A server that does not know the header
+/// the caller set always wins (an empty one is none), and safe methods get none. A server that does not know the header
 /// ignores it and gives no protection, while the classifier believes in it: use this layer only for
 /// APIs that document idempotency keys.
 ///
@@ -25,7 +25,8 @@ use tower_service::Service;
 ///
 /// They pass through. The key that was made is handed back, so that the caller can send the *same*
 /// operation again later: in the extensions of the response as [`IdempotencyKey`], and in the
-/// [`Failure`] as [`idempotency_key`](Failure::idempotency_key). Make a new key only after a
+/// [`Failure`] as [`idempotency_key`](Failure::idempotency_key). The failure of a response *body*
+/// carries none: keep the one of its response. Make a new key only after a
 /// definite refusal or for a changed request.
 ///
 /// ```
@@ -139,6 +140,11 @@ impl<S> IdempotencyKeyService<S> {
     pub fn into_inner(self) -> S {
         self.inner
     }
+
+    fn has_key<B>(&self, request: &Request<B>) -> bool {
+        let key = request.headers().get(&self.header);
+        key.is_some_and(|key| !key.is_empty())
+    }
 }
 
 impl<S: fmt::Debug> fmt::Debug for IdempotencyKeyService<S> {
@@ -164,8 +170,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let key = (!request.method().is_safe() && !request.headers().contains_key(&self.header))
-            .then(|| (self.generate)());
+        let key =
+            (!request.method().is_safe() && !self.has_key(&request)).then(|| (self.generate)());
         if let Some(key) = &key {
             request
                 .headers_mut()

@@ -15,6 +15,7 @@ pub struct BudgetBuilder {
     throttled_cost: u32,
     deposit_percent: f64,
     unsent: u32,
+    refund: bool,
 }
 
 // === impl BudgetBuilder ===
@@ -49,6 +50,13 @@ impl BudgetBuilder {
     /// are allowed in a row: by default 10. Ten successes put one back. 0 forbids them.
     pub const fn unsent(mut self, resends: u32) -> Self {
         self.unsent = resends;
+        self
+    }
+
+    /// Sets whether a retry that succeeds gets its tokens back: by default it does, as in the AWS
+    /// SDKs. Without that, every retry is paid for, and the share of retries is bounded for good.
+    pub const fn refund_on_success(mut self, refund: bool) -> Self {
+        self.refund = refund;
         self
     }
 
@@ -98,6 +106,7 @@ impl BudgetBuilder {
             unsent: Pool::full(u64::from(self.unsent) * SCALE, SCALE / 10),
             transient_cost: u64::from(self.transient_cost) * SCALE,
             throttled_cost: u64::from(self.throttled_cost) * SCALE,
+            refund: self.refund,
         }))))
     }
 }
@@ -110,6 +119,7 @@ impl Default for BudgetBuilder {
             throttled_cost: 5,
             deposit_percent: 100.0,
             unsent: 10,
+            refund: true,
         }
     }
 }

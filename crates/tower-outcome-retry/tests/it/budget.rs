@@ -106,6 +106,24 @@ async fn each_partition_has_its_own_budget() {
     assert_eq!(code(&finish(call).await), StatusCode::OK);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_ratio_bounds_retries_that_succeed_as_well() {
+    let budget = Budget::ratio(10.0, 5).unwrap();
+    let (service, mut server) = pair(&layer(&budget));
+    let mut retried = 0;
+    for _ in 0..20 {
+        let call = start(&service, get());
+        server.answer(503).await;
+        tokio::task::yield_now().await;
+        if !call.is_finished() {
+            retried += 1;
+            server.answer(200).await;
+        }
+        finish(call).await.unwrap();
+    }
+    assert_eq!(retried, 5);
+}
+
 async fn body(result: Outcomes) -> String {
     use http_body_util::BodyExt;
 

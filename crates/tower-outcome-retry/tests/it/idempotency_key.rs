@@ -59,6 +59,19 @@ async fn the_callers_own_key_wins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_empty_key_of_the_callers_is_none() {
+    let (retry, mut server) = pair(&steady().build().unwrap());
+    let mut request = post();
+    request
+        .headers_mut()
+        .insert("idempotency-key", "".parse().unwrap());
+    let call = tokio::spawn(numbered().layer(retry).oneshot(request));
+    let head = server.answer(201).await;
+    assert_eq!(head.headers["idempotency-key"], "1");
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_needs_no_key() {
     let (retry, mut server) = pair(&steady().build().unwrap());
     let call = tokio::spawn(numbered().layer(retry).oneshot(get()));

@@ -67,6 +67,46 @@ async fn a_200_with_a_refusal_inside_is_not_a_success() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_has_no_body_is_not_looked_into() {
+    let strict = HttpClassifier::builder()
+        .body_rule(|seen: Judged<'_>| {
+            (!seen.body.starts_with(b"ok")).then_some(Answer::Rejected {
+                reason: Reason::Rejected,
+            })
+        })
+        .build()
+        .unwrap();
+    let layer = steady().classifier(strict).build().unwrap();
+    let mut head = get();
+    *head.method_mut() = http::Method::HEAD;
+    for (request, code) in [(head, 200), (post(), 204)] {
+        let (service, mut server) = pair(&layer);
+        let call = start(&service, request);
+        let answer = Response::builder().status(code).body(Full::default());
+        server.respond(answer.unwrap()).await;
+        assert_eq!(
+            CallReport::outcome_of(&finish(call).await),
+            Outcome::Success
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_statuses_that_contradict_each_other_are_no_success() {
+    let mut twice = grpc(vec![], Some(0));
+    twice.headers_mut().append("grpc-status", 14.into());
+    let (waits, outcome) = grpc_attempts(WRITE, vec![twice]).await;
+    assert_eq!(waits, [0]);
+    assert!(outcome.is_unknown());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_status_that_nobody_looked_at_is_unknown() {
+    let result: Result<_, BoxError> = Ok(status(502));
+    assert!(CallReport::outcome_of(&result).is_unknown());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_200_with_an_unclear_answer_inside_is_unknown_for_an_order() {
     let result = one(post(), said("unknown")).await;
     assert!(report(&result).outcome().is_unknown());

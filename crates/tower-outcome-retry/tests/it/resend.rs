@@ -269,3 +269,45 @@ async fn the_answer_that_is_discarded_is_read_to_its_end_first() {
     send.send_response(Response::new(answer));
     call.await.unwrap().unwrap();
 }
+
+/// Answers once, and is never ready again.
+#[derive(Clone, Default)]
+struct StuckAfterOne(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Service<Req> for StuckAfterOne {
+    type Response = Res;
+    type Error = BoxError;
+    type Future = std::future::Ready<Result<Res, BoxError>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Poll::Ready(Ok(())),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn call(&mut self, _request: Req) -> Self::Future {
+        std::future::ready(Ok(status(503)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_never_ready_again_holds_no_call_past_its_limits() {
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let mut bound = get();
+    bound.extensions_mut().insert(deadline);
+    let by_deadline = steady().build().unwrap().layer(StuckAfterOne::default());
+    let layer = steady().elapsed(Duration::from_secs(10)).build().unwrap();
+    let by_elapsed = layer.layer(StuckAfterOne::default());
+    for (service, request, why) in [
+        (by_deadline, bound, "deadline"),
+        (by_elapsed, get(), "elapsed"),
+    ] {
+        let begin = tokio::time::Instant::now();
+        let response = service.oneshot(request).await.unwrap();
+        assert!(begin.elapsed() <= Duration::from_secs(11), "{why}");
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let report = CallReport::of(response.extensions()).unwrap();
+        assert_eq!(report.not_retried().unwrap().label(), why);
+    }
+}
