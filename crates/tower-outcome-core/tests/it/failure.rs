@@ -16,7 +16,7 @@ fn failure(outcome: Outcome, delivery: Delivery) -> Failure {
 /// The same failure, as it may come out of a stack of other people's layers.
 fn wrapped(make: impl Fn() -> Failure) -> Vec<BoxError> {
     let boxed = || -> BoxError { make().into() };
-    let mut errors = vec![
+    Vec::from([
         boxed(),
         Wrapper(boxed()).into(),
         Wrapper(Wrapper(boxed()).into()).into(),
@@ -24,10 +24,9 @@ fn wrapped(make: impl Fn() -> Failure) -> Vec<BoxError> {
         io::Error::new(io::ErrorKind::ConnectionReset, boxed()).into(),
         io::Error::other(io::Error::other(boxed())).into(),
         Wrapper(io::Error::other(Wrapper(boxed())).into()).into(),
-    ];
-    #[cfg(feature = "tonic")]
-    errors.push(tonic::Status::from_error(boxed()).into());
-    errors
+        #[cfg(feature = "tonic")]
+        tonic::Status::from_error(boxed()).into(),
+    ])
 }
 
 #[test]

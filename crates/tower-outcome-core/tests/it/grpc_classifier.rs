@@ -124,6 +124,20 @@ fn a_status_that_is_not_a_number_is_the_unknown_status() {
 }
 
 #[test]
+fn two_statuses_that_contradict_each_other_are_the_unknown_status() {
+    let of = |statuses: [&str; 2]| {
+        let headers = statuses.map(|status| ("grpc-status", status));
+        let trailers = self::headers(&headers).headers;
+        in_trailers(&path("/venue.Orders/Place"), Some(&trailers)).outcome
+    };
+    for contradiction in [["0", "14"], ["14", "0"], ["3", "13"]] {
+        assert_eq!(of(contradiction), unknown(Reason::ServerError));
+    }
+    assert_eq!(of(["0", "0"]), Outcome::Success);
+    assert_eq!(of(["3", "3"]), permanent(Reason::Rejected));
+}
+
+#[test]
 fn a_status_in_the_head_outranks_the_http_status() {
     let classifier = classifier();
     let call = classifier.call(&path("/venue.Orders/Place"));

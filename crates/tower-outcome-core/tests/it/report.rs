@@ -32,6 +32,21 @@ fn the_outcome_of_a_response_is_that_of_its_report_and_else_a_success() {
 }
 
 #[test]
+fn a_failure_that_nobody_has_judged_is_unknown() {
+    for status in statuses() {
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        let outcome = CallReport::outcome_of(&Ok(response));
+        let expected = if status.as_u16() < 400 {
+            Outcome::Success
+        } else {
+            unknown(Reason::Unrecognized)
+        };
+        assert_eq!(outcome, expected, "{status}");
+    }
+}
+
+#[test]
 fn the_outcome_of_an_error_is_that_of_its_failure_and_else_unknown() {
     let stranger: Result<Response<()>, BoxError> = Err(Stranger.into());
     let nobody_knows = unknown(Reason::Unrecognized);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::{HeaderName, StatusCode, response};
+use http::{HeaderName, Method, StatusCode, response};
 use tower_outcome_core::{
     Answer, Attempt, BodyRule, Classify, Delivery, HeadRule, HintDialects, HttpCall,
     HttpClassifier, HttpClassifierBuilder, Judged, ManualClock, Outcome, Reason, ResetUnit,
@@ -315,6 +315,22 @@ fn a_body_that_no_rule_wants_is_not_asked_for() {
     let decided = outcome(&classifier, &post(), answer(404, &[], "the body"));
     assert_eq!(decided, permanent(Reason::Rejected));
     assert_eq!(scribes.asked(), ["willing"]);
+}
+
+#[test]
+fn a_body_that_cannot_be_there_is_not_asked_for() {
+    let classifier = built(HttpClassifier::builder().body_rule(|_: Judged<'_>| None));
+    for method in [Method::GET, Method::POST, Method::HEAD, Method::CONNECT] {
+        let call = classifier.call(&request(method.clone()));
+        let never_has_body = [Method::HEAD, Method::CONNECT].contains(&method);
+        for status in statuses() {
+            let head = head(status.as_u16());
+            let verdict = classifier.response(&call, Attempt::FIRST, &head);
+            let has_none = never_has_body || matches!(status.as_u16(), ..200 | 204 | 205 | 304);
+            let asked = matches!(verdict, Verdict::NeedsBody { .. });
+            assert_eq!(asked, !has_none, "{method}, {status}");
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,8 @@ use crate::support::*;
 #[derive(Debug, Default)]
 pub(crate) struct Scripted {
     frames: VecDeque<Step>,
-    hint: SizeHint,
+    /// What it says is left, if it knows.
+    left: Option<u64>,
     /// Whether it says that it has ended once its frames are used up.
     tells_end: bool,
 }
@@ -43,7 +44,7 @@ impl Scripted {
     }
 
     pub(crate) fn exact(mut self, bytes: u64) -> Self {
-        self.hint = SizeHint::with_exact(bytes);
+        self.left = Some(bytes);
         self
     }
 
@@ -67,10 +68,8 @@ impl Body for Scripted {
         Poll::Ready(Some(match step {
             Step::Pending => return Poll::Pending,
             Step::Data(data) => {
-                if let Some(left) = self.hint.exact() {
-                    let left = left.saturating_sub(data.len().try_into().unwrap());
-                    self.hint = SizeHint::with_exact(left);
-                }
+                let bytes = u64::try_from(data.len()).unwrap();
+                self.left = self.left.map(|left| left.saturating_sub(bytes));
                 Ok(Frame::data(Bytes::from_static(data.as_bytes())))
             }
             Step::Trailers(trailers) => Ok(Frame::trailers(trailers)),
@@ -83,7 +82,7 @@ impl Body for Scripted {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.hint
+        self.left.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 }
 

@@ -59,7 +59,6 @@ enum Asks {
 }
 
 fn race(make: impl Fn() -> Scripted, asks: Asks, check: impl Fn(BodyTaken, &Has)) {
-    let (mut whole, mut cut) = (0, 0);
     for round in 0..ROUNDS {
         let (body, witness) = WitnessBody::new(make(), &post());
         let witness: BodyWitness = witness.unwrap();
@@ -79,13 +78,7 @@ fn race(make: impl Fn() -> Scripted, asks: Asks, check: impl Fn(BodyTaken, &Has)
         });
         assert_eq!(witness.taken(), sealed, "what was told stays true");
         check(sealed, &has);
-        *(if sealed == BodyTaken::Whole {
-            &mut whole
-        } else {
-            &mut cut
-        }) += 1;
     }
-    assert_eq!(whole + cut, ROUNDS);
 }
 
 #[test]
