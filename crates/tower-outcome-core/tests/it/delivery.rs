@@ -155,6 +155,7 @@ mod legacy_client {
     use http::{Request, Version};
     use http_body_util::Full;
     use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+    use tokio::net::TcpSocket;
     use tower_layer::Layer;
     use tower_outcome_core::{BoxError, Failure, WitnessLayer};
     use tower_service::Service;
@@ -198,10 +199,10 @@ mod legacy_client {
 
     #[tokio::test]
     async fn a_port_at_which_nobody_listens_was_sent_nothing() {
-        // Bound and given up again: nobody listens there.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let uri = format!("http://{}/orders", listener.local_addr().unwrap());
-        drop(listener);
+        // Bound and not listening: the port refuses, and nobody else can take it.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let uri = format!("http://{}/orders", socket.local_addr().unwrap());
         for error in fails(|| order(&uri)).await {
             for request in [get(), post()] {
                 let decision = by_error(&HttpClassifier::new(), &request, &*error);

@@ -142,6 +142,21 @@ fn a_header_that_says_no_stops_the_retry_and_proves_nothing() {
 }
 
 #[test]
+fn a_header_that_says_no_does_not_make_a_transient_status_a_refusal() {
+    let classifier = built(
+        HttpClassifier::builder()
+            .transient([status(409), status(501)])
+            .should_retry_header(HeaderName::from_static("stripe-should-retry")),
+    );
+    for code in [409, 501] {
+        let stopped = outcome(&classifier, &keyed_post(), says(code, "false"));
+        assert!(stopped.is_permanent(), "{code}: {stopped}");
+        let unclear = outcome(&classifier, &post(), says(code, "false"));
+        assert!(unclear.is_unknown(), "{code}: {unclear}");
+    }
+}
+
+#[test]
 fn the_header_changes_neither_a_success_nor_a_rejected_credential_nor_a_promise() {
     let classifier = with_header();
     for value in ["true", "false"] {

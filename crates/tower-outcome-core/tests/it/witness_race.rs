@@ -2,12 +2,12 @@
 
 use std::{
     pin::Pin,
-    sync::Barrier,
+    sync::{Barrier, OnceLock},
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use tower_outcome_core::{BodyTaken, BodyWitness, WitnessBody};
 
 use crate::{
@@ -51,7 +51,7 @@ fn transport(mut body: WitnessBody<Scripted>, asks: Asks) -> Has {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks {
     Frames,
     End,
@@ -119,4 +119,89 @@ fn who_seals_a_body_knows_whether_a_hint_told_its_end() {
             },
         );
     }
+}
+
+// ## The narrowest moment, without a second thread
+
+/// Is sealed while it is being asked, between the transport's question and its answer.
+struct SealedMeanwhile {
+    inner: Scripted,
+    witness: OnceLock<BodyWitness>,
+    sealed: OnceLock<BodyTaken>,
+    seals_on: Asks,
+}
+
+// === impl SealedMeanwhile ===
+
+impl SealedMeanwhile {
+    fn new(seals_on: Asks, steps: impl IntoIterator<Item = Step>) -> WitnessBody<Self> {
+        let body = Self {
+            inner: Scripted::new(steps).telling_end(),
+            witness: OnceLock::new(),
+            sealed: OnceLock::new(),
+            seals_on,
+        };
+        let (body, witness) = WitnessBody::new(body, &post());
+        body.get_ref().witness.set(witness.unwrap()).unwrap();
+        body
+    }
+
+    /// Not before it has a witness, or it would get none.
+    fn has_ended(&self) -> bool {
+        self.witness.get().is_some() && self.inner.is_end_stream()
+    }
+
+    fn seal(&self, on: Asks) {
+        if let Some(witness) = self.witness.get().filter(|_| on == self.seals_on) {
+            self.sealed.get_or_init(|| witness.seal());
+        }
+    }
+}
+
+impl Body for SealedMeanwhile {
+    type Data = Bytes;
+    type Error = Stranger;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Stranger>>> {
+        let frame = Pin::new(&mut self.inner).poll_frame(cx);
+        self.seal(Asks::Frames);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.seal(Asks::End);
+        self.has_ended()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.has_ended() {
+            SizeHint::with_exact(0)
+        } else {
+            SizeHint::new()
+        }
+    }
+}
+
+fn nothing_is_told(body: &mut WitnessBody<SealedMeanwhile>) {
+    let mut cx = Context::from_waker(Waker::noop());
+    let taken = Pin::new(&mut *body).poll_frame(&mut cx);
+    assert!(matches!(taken, Poll::Ready(Some(Err(_)))), "{taken:?}");
+    assert!(!body.is_end_stream());
+    assert_eq!(body.size_hint().exact(), None);
+    let inner = body.get_ref();
+    assert_eq!(inner.sealed.get(), Some(&BodyTaken::Nothing));
+    assert_eq!(inner.witness.get().unwrap().taken(), BodyTaken::Nothing);
+}
+
+#[test]
+fn a_frame_or_an_end_that_was_on_its_way_when_the_body_was_sealed_is_withheld() {
+    nothing_is_told(&mut SealedMeanwhile::new(Asks::Frames, [Step::Data("1")]));
+    // Its last frame is taken and noted only after the seal.
+    nothing_is_told(&mut SealedMeanwhile::new(Asks::End, [Step::Data("1")]));
+    nothing_is_told(&mut SealedMeanwhile::new(Asks::Frames, []));
+    let trailers = Step::Trailers(http::HeaderMap::new());
+    nothing_is_told(&mut SealedMeanwhile::new(Asks::Frames, [trailers]));
 }
