@@ -34,7 +34,7 @@ pub use self::{
     },
     clock::{Clock, ManualClock, SystemClock},
     config::ConfigError,
-    context::{CallContext, Phase},
+    context::{CallContext, GivenUp, Hold, Phase},
     deadline::Deadline,
     delivery::{Delivery, FailureKind, Proof, Witnessed},
     failure::{BoxError, Failure},
@@ -48,5 +48,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
-    witness::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer},
+    witness::{
+        AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,
+    },
 };
