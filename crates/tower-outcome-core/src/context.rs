@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU8, AtomicU32, Ordering},
 };
 
-use http::Extensions;
+use http::{Extensions, HeaderValue};
 
 use crate::{Answer, Attempt, AttemptWitness, Delivery, Outcome, Reason, Repeatable};
 
@@ -88,6 +88,8 @@ struct Course {
     /// Whether a layer had a second request of this attempt: then the first may be anywhere.
     several: bool,
     given_up: bool,
+    repeatable: Option<Repeatable>,
+    idempotency_key: Option<HeaderValue>,
 }
 
 // === impl CallContext ===
@@ -208,25 +210,57 @@ impl CallContext {
     /// request got, it may have been sent.
     #[must_use]
     pub fn give_up(&self) -> GivenUp {
+        self.give_up_with(true)
+    }
+
+    /// Gives the attempt up that is under way, as [`give_up`](Self::give_up) does, and lets others
+    /// follow: for a layer that has found the context of another above.
+    #[must_use]
+    pub fn give_up_attempt(&self) -> GivenUp {
+        self.give_up_with(false)
+    }
+
+    fn give_up_with(&self, for_good: bool) -> GivenUp {
         let phase = self.phase();
         let mut course = self.course();
-        course.given_up = true;
-        let before = course.last.map(|(_, before)| before);
+        course.given_up |= for_good;
         match course.last {
             Some((outcome, delivery)) if course.ended => GivenUp {
                 phase,
                 delivery,
                 last: Some(outcome),
             },
-            _ => {
+            before => {
                 let delivery = course.under_way();
                 GivenUp {
                     phase,
-                    delivery: before.map_or(delivery, |before| before.furthest(delivery)),
+                    delivery: before.map_or(delivery, |(_, before)| before.furthest(delivery)),
                     last: None,
                 }
             }
         }
+    }
+
+    /// Notes whether the request may be repeated, on the word of a layer that classifies.
+    pub fn note_repeatable(&self, repeatable: Repeatable) {
+        self.course().repeatable = Some(repeatable);
+    }
+
+    /// Returns whether the request may be repeated, if a layer below has said so.
+    #[must_use]
+    pub fn repeatable(&self) -> Option<Repeatable> {
+        self.course().repeatable
+    }
+
+    /// Notes the idempotency key that a layer has made for the call.
+    pub fn note_idempotency_key(&self, key: HeaderValue) {
+        self.course().idempotency_key = Some(key);
+    }
+
+    /// Returns the idempotency key that a layer has made for the call.
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<HeaderValue> {
+        self.course().idempotency_key.clone()
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {

@@ -91,6 +91,7 @@ where
         let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {
             context.begin_attempt();
+            context.note_repeatable(config.classifier.repeatable(&call));
         }
         // The clone is not ready, and is made so before it is called; the instance that was made
         // ready is the one called now.
