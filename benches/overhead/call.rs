@@ -102,7 +102,7 @@ fn value(text: &str) -> HeaderValue {
 
 // === impl Bare ===
 
-impl Service<Call> for Bare {
+impl<B> Service<Request<B>> for Bare {
     type Response = Response<Full<Bytes>>;
     type Error = BoxError;
     type Future = Ready<Result<Self::Response, BoxError>>;
@@ -111,7 +111,7 @@ impl Service<Call> for Bare {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Call) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         black_box(&request);
         ready(Ok(Response::new(Full::new(Bytes::new()))))
     }

@@ -5,8 +5,8 @@ use std::{future::Ready, time::Duration};
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
-use tower::{BoxError, Layer, retry};
-use tower_outcome::RetryLayer;
+use tower::{BoxError, Layer, retry, timeout::TimeoutLayer as TowerTimeout};
+use tower_outcome::{DeadlineLayer, RetryLayer, TimeoutLayer};
 
 use crate::call::{Bare, Burst, Call, Loop, Sent};
 
@@ -86,6 +86,27 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Marked,
         service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+    },
+    Case {
+        name: "tower_timeout",
+        about: "tower's Timeout",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(TowerTimeout::new(Duration::from_secs(10)).layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_timeout",
+        about: "Timeout, with the defaults",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(TimeoutLayer::default().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_deadline",
+        about: "Deadline, of a request without extensions",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
     },
 ];
 

@@ -9,6 +9,7 @@ mod attempt;
 mod body;
 #[cfg(feature = "hyper-util")]
 mod connector;
+mod last_words;
 mod layer;
 mod tick;
 
@@ -20,5 +21,6 @@ pub(crate) use self::tick::Tick;
 pub use self::{
     attempt::AttemptWitness,
     body::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody},
+    last_words::{LastWords, give_up},
     layer::{ResponseFuture, Witness, WitnessLayer},
 };

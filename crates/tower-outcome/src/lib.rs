@@ -17,8 +17,10 @@
 //! ```text
 //!         caller
 //!   ReplayLayer           makes a streaming body replayable
+//!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   TimeoutLayer          bounds one attempt
 //!   WitnessLayer          proves how far each attempt got
 //!         hyper-util client (WitnessConnector around its connector) or tonic Channel
 //! ```
@@ -71,6 +73,7 @@
 //! | feature | gives |
 //! |---|---|
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
+//! | `timeout` | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |
@@ -94,6 +97,15 @@ pub use tower_outcome_retry as retry;
 pub use tower_outcome_retry::{
     Backoff, Budget, HintPolicy, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter, NoResend,
     RetryLayer,
+};
+
+/// Bounding a call, an attempt, a connection and a queue.
+#[cfg(feature = "timeout")]
+pub use tower_outcome_timeout as timeout;
+#[cfg(feature = "timeout")]
+pub use tower_outcome_timeout::{
+    AttemptBounds, Bound, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, Elapsed,
+    TimeoutLayer, Timeouts,
 };
 
 #[cfg(all(doctest, feature = "retry", feature = "hyper-util"))]

@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, Version, header, request};
 use http_body::Body;
 
-use super::{BodyTaken, BodyWitness, RequestBodyError, Tick, WitnessBody};
+use super::{BodyTaken, BodyWitness, LastWords, RequestBodyError, Tick, WitnessBody};
 use crate::{
     Answer, Attempt, BoxError, Delivery, Failure, Outcome, Phase, Reason, Repeatable, Witnessed,
     delivery::{self, Evidence, Proof},
@@ -11,8 +11,7 @@ use crate::{
 
 /// Knows how far one attempt got. Clones share what they know.
 ///
-/// It is made together with the body that the transport gets, before the request is handed down. A
-/// layer that gives the attempt up asks it what is proven then: [`given_up`](Self::given_up).
+/// It is made together with the body that the transport gets, before the request is handed down.
 #[derive(Clone, Debug)]
 pub struct AttemptWitness {
     started: Tick,
@@ -101,23 +100,15 @@ impl AttemptWitness {
         }
     }
 
-    /// Gives the attempt up, and returns what that amounts to: of an attempt that may have been
-    /// sent, the outcome is that of a request that must not be repeated.
-    pub fn given_up(&self, reason: Reason, source: impl Into<BoxError>) -> Failure {
+    /// What it says when the attempt is dropped half-way.
+    pub(super) fn last_words(&self) -> LastWords {
+        let phase = self.phase();
         let delivery = self.give_up();
-        let (answer, by) = if delivery.proves_not_applied() {
-            let after = None;
-            (Answer::NotApplied { reason, after }, Some(Witnessed::Body))
-        } else {
-            let answer = Answer::Unclear {
-                reason,
-                after: None,
-                transient: true,
-            };
-            (answer, None)
-        };
-        let outcome = answer.outcome(Repeatable::No, Attempt::FIRST);
-        Failure::new(outcome, delivery, source).with_proven_by(by)
+        LastWords {
+            delivery,
+            phase,
+            by: (delivery == Delivery::NotSent).then_some(Witnessed::Body),
+        }
     }
 
     /// Returns what the transport's error and the witnesses prove together.

@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{AttemptWitness, WitnessBody};
+use super::{AttemptWitness, WitnessBody, last_words};
 use crate::{BoxError, CallContext};
 
 /// Watches each attempt, so that a failure says how far the request got.
@@ -38,7 +38,8 @@ use crate::{BoxError, CallContext};
 ///
 /// # Cancellation
 ///
-/// Dropping the response future drops the inner one; nothing else is held.
+/// Dropping the response future drops the inner one; nothing else is held. A layer above that gives
+/// up waiting learns what is proven by dropping it through [`give_up`](crate::witness::give_up).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WitnessLayer {
     acts_on_parts: bool,
@@ -59,6 +60,16 @@ pin_project! {
         inner: F,
         witness: AttemptWitness,
         context: Option<CallContext>,
+        done: bool,
+    }
+
+    impl<F> PinnedDrop for ResponseFuture<F> {
+        fn drop(this: Pin<&mut Self>) {
+            if !this.done {
+                // Before the inner future goes, which may still be at work.
+                last_words::say(|| this.witness.last_words());
+            }
+        }
     }
 }
 
@@ -136,6 +147,7 @@ where
             inner: self.inner.call(Request::from_parts(head, body)),
             witness,
             context,
+            done: false,
         }
     }
 }
@@ -151,7 +163,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        Poll::Ready(match ready!(this.inner.poll(cx)) {
+        let result = ready!(this.inner.poll(cx));
+        *this.done = true;
+        Poll::Ready(match result {
             Ok(response) => {
                 if let Some(context) = this.context {
                     context.answered();

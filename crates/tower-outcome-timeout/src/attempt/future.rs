@@ -12,7 +12,7 @@ use std::{
 use http::Response;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower_outcome_core::{AttemptWitness, BoxError, CallContext, Failure, Phase, Reason};
+use tower_outcome_core::{BoxError, Failure, Phase, Reason, witness::give_up};
 
 use super::{
     TimeoutBody,
@@ -30,9 +30,7 @@ pin_project! {
         #[pin]
         inner: Option<F>,
         begun: bool,
-        witness: AttemptWitness,
         pace: Option<Arc<Pace>>,
-        context: Option<CallContext>,
         limits: Limits,
         read_idle: Option<Duration>,
         // Made when the first poll did not end the attempt, and handed on to the body.
@@ -46,18 +44,14 @@ impl<F> TimeoutFuture<F> {
     #[inline]
     pub(super) const fn new(
         inner: Option<F>,
-        witness: AttemptWitness,
         pace: Option<Arc<Pace>>,
-        context: Option<CallContext>,
         limits: Limits,
         read_idle: Option<Duration>,
     ) -> Self {
         Self {
             begun: inner.is_some(),
             inner,
-            witness,
             pace,
-            context,
             limits,
             read_idle,
             timer: None,
@@ -77,9 +71,6 @@ where
         let this = self.as_mut().project();
         if let Some(inner) = this.inner.as_pin_mut() {
             if let Poll::Ready(result) = inner.poll(cx) {
-                if let (Some(context), Ok(_)) = (this.context, &result) {
-                    context.answered();
-                }
                 let (idle, timer) = (*this.read_idle, this.timer.take());
                 return Poll::Ready(match result {
                     Ok(response) => Ok(response.map(|body| TimeoutBody::new(body, idle, timer))),
@@ -113,14 +104,13 @@ impl<F> TimeoutFuture<F> {
                     ready!(timer.as_mut().poll(cx));
                 }
                 Due::Now(bound, limit) => {
-                    let failure = if *this.begun {
-                        let elapsed = Elapsed::new(bound, limit, this.witness.phase());
-                        this.witness.given_up(Reason::TimedOut, elapsed)
-                    } else {
-                        not_begun(bound)
-                    };
-                    // What is left of the attempt goes at once.
-                    this.inner.set(None);
+                    if !*this.begun {
+                        return Poll::Ready(not_begun(bound));
+                    }
+                    // What is left of the attempt goes at once, and says how far it got.
+                    let words = give_up(|| this.inner.set(None));
+                    let elapsed = Elapsed::new(bound, limit, words.phase);
+                    let failure = words.failure(Reason::TimedOut, elapsed);
                     return Poll::Ready(failure);
                 }
             }
@@ -138,7 +128,6 @@ impl<F> fmt::Debug for TimeoutFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimeoutFuture")
             .field("limits", &self.limits)
-            .field("phase", &self.witness.phase())
             .finish_non_exhaustive()
     }
 }

@@ -8,11 +8,14 @@ use crate::Timeouts;
 /// Bounds one attempt: in all, the wait for its head, pauses of the request body and of the response
 /// body.
 ///
+/// What had been delivered when a bound strikes is what the
+/// [`WitnessLayer`](tower_outcome_core::WitnessLayer) below it has seen; without one, the request may have
+/// been sent. Between the two there must be nothing that sends a request twice.
+///
 /// See the [crate docs](crate) for an example.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutLayer {
     bounds: Bounds,
-    acts_on_parts: bool,
 }
 
 // === impl TimeoutLayer ===
@@ -23,17 +26,7 @@ impl TimeoutLayer {
     pub const fn new(timeouts: &Timeouts) -> Self {
         Self {
             bounds: Bounds::new(timeouts),
-            acts_on_parts: false,
         }
-    }
-
-    /// Declares that the server may act on a request before all of it has arrived, as
-    /// [`WitnessLayer::acts_on_parts`](tower_outcome_core::WitnessLayer::acts_on_parts) does: say it
-    /// to both.
-    #[must_use]
-    pub const fn acts_on_parts(mut self) -> Self {
-        self.acts_on_parts = true;
-        self
     }
 }
 
@@ -47,6 +40,6 @@ impl<S> Layer<S> for TimeoutLayer {
     type Service = Timeout<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Timeout::new(inner, self.bounds, self.acts_on_parts)
+        Timeout::new(inner, self.bounds)
     }
 }

@@ -8,8 +8,10 @@ use std::{
     time::Duration,
 };
 
+use bytes::Buf;
+use http::{Method, Version, header::CONTENT_LENGTH, request};
+use http_body::{Body, Frame};
 use tokio::time::Instant;
-use tower_outcome_core::{AttemptWitness, BodyTaken, BodyWitness};
 
 use super::bounds::Bounds;
 
@@ -17,8 +19,11 @@ use super::bounds::Bounds;
 #[derive(Debug)]
 pub(super) struct Pace {
     started: Instant,
-    /// `None` where a request may be complete without its body.
-    body: Option<BodyWitness>,
+    /// Whether a request may be complete as soon as the transport looks at it.
+    whole_at_sight: bool,
+    /// How many bytes the peer goes by, where they are declared.
+    declared: Option<u64>,
+    taken: AtomicU64,
     /// What happened last and, in the upper bits, the nanoseconds from the start until then.
     last: AtomicU64,
 }
@@ -46,18 +51,34 @@ const WHOLE: u64 = 3;
 impl Pace {
     /// Returns one where somebody needs to know.
     #[inline]
-    pub(super) fn of(
+    pub(super) fn of<B: Body>(
         bounds: &Bounds,
         started: Instant,
-        witness: &AttemptWitness,
+        head: &request::Parts,
+        body: &B,
     ) -> Option<Arc<Self>> {
-        (bounds.head.is_some() || bounds.write_idle.is_some()).then(|| {
-            Arc::new(Self {
-                started,
-                body: witness.body().cloned(),
-                last: AtomicU64::new(UNTOUCHED),
-            })
-        })
+        if bounds.head.is_none() && bounds.write_idle.is_none() {
+            return None;
+        }
+        Some(Arc::new(Self::new(started, head, body)))
+    }
+
+    #[cold]
+    fn new<B: Body>(started: Instant, head: &request::Parts, body: &B) -> Self {
+        let declared = head.headers.get(CONTENT_LENGTH);
+        let declared = declared.and_then(|value| value.to_str().ok()?.parse().ok());
+        let length = declared.or_else(|| body.size_hint().exact());
+        // HTTP/1 has no framing for these, and hyper leaves the body out.
+        let left_out = length.is_none()
+            && (matches!(head.method, Method::GET | Method::HEAD | Method::CONNECT)
+                || head.version < Version::HTTP_11);
+        Self {
+            started,
+            whole_at_sight: left_out || length == Some(0) || body.is_end_stream(),
+            declared,
+            taken: AtomicU64::new(0),
+            last: AtomicU64::new(UNTOUCHED),
+        }
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -72,9 +93,9 @@ impl Pace {
     }
 
     /// The transport has looked at the request without taking anything: at first that is where the
-    /// request begins, and it may be all there is of it.
-    pub(super) fn looked_at(&self) {
-        if self.is_whole() {
+    /// request begins, and it may be told that there is nothing (more) to take.
+    pub(super) fn looked_at(&self, ended: bool) {
+        if ended || self.whole_at_sight {
             self.note(WHOLE);
         } else if self.last.load(Ordering::Relaxed) == UNTOUCHED {
             self.note(TAKING);
@@ -82,20 +103,28 @@ impl Pace {
     }
 
     /// The transport was given a frame, or told that there is none left.
-    pub(super) fn took(&self) {
-        self.note(if self.is_whole() { WHOLE } else { TAKING });
+    pub(super) fn took<D: Buf, E>(&self, frame: Option<&Result<Frame<D>, E>>, ended: bool) {
+        let whole = match frame {
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(data) => {
+                    let bytes = data.remaining() as u64;
+                    let before = self.taken.load(Ordering::Relaxed);
+                    let taken = before.saturating_add(bytes);
+                    self.taken.store(taken, Ordering::Relaxed);
+                    ended || self.declared.is_some_and(|declared| taken >= declared)
+                }
+                // Trailers are the last frame of any body.
+                None => true,
+            },
+            // After an error there is nothing more to take either.
+            Some(Err(_)) | None => true,
+        };
+        self.note(if whole { WHOLE } else { TAKING });
     }
 
     /// The source of the body had nothing.
     pub(super) fn starved(&self) {
         self.note(STARVED);
-    }
-
-    /// A request without a witness may be complete as soon as it is looked at.
-    fn is_whole(&self) -> bool {
-        self.body
-            .as_ref()
-            .is_none_or(|body| body.taken() == BodyTaken::Whole)
     }
 
     /// One poller at a time calls this.

@@ -8,7 +8,6 @@ use std::{
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tower_outcome_core::{BoxError, WitnessBody};
 
 use super::pace::Pace;
 
@@ -20,7 +19,7 @@ pin_project! {
     #[derive(Debug)]
     pub struct SentBody<B> {
         #[pin]
-        inner: WitnessBody<B>,
+        inner: B,
         pace: Option<Arc<Pace>>,
     }
 }
@@ -28,52 +27,48 @@ pin_project! {
 // === impl SentBody ===
 
 impl<B> SentBody<B> {
-    pub(super) const fn new(inner: WitnessBody<B>, pace: Option<Arc<Pace>>) -> Self {
+    pub(super) const fn new(inner: B, pace: Option<Arc<Pace>>) -> Self {
         Self { inner, pace }
     }
 }
 
-impl<B: Body> SentBody<B> {
-    /// Returns the body that the caller made.
-    pub fn get_ref(&self) -> &B {
-        self.inner.get_ref()
+impl<B> SentBody<B> {
+    /// Returns the inner body.
+    pub const fn get_ref(&self) -> &B {
+        &self.inner
     }
 
-    /// Returns the body that the caller made, by value.
+    /// Returns the inner body, by value.
     pub fn into_inner(self) -> B {
-        self.inner.into_inner()
+        self.inner
     }
 }
 
-impl<B> Body for SentBody<B>
-where
-    B: Body,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body> Body for SentBody<B> {
     type Data = B::Data;
-    type Error = BoxError;
+    type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let this = self.project();
-        let frame = this.inner.poll_frame(cx);
+        let mut this = self.project();
+        let frame = this.inner.as_mut().poll_frame(cx);
         if let Some(pace) = this.pace {
-            match frame {
-                Poll::Ready(_) => pace.took(),
+            match &frame {
+                Poll::Ready(frame) => pace.took(frame.as_ref(), this.inner.is_end_stream()),
                 Poll::Pending => pace.starved(),
             }
         }
         frame
     }
 
-    // NOTE: a transport may learn from either hint that there is nothing to ask for; see
-    // `WitnessBody`, which is told the same way.
+    // NOTE: a transport may learn from either hint that nothing more comes, and end the request
+    // without asking for another frame.
     fn is_end_stream(&self) -> bool {
         let ended = self.inner.is_end_stream();
         if let Some(pace) = &self.pace {
-            pace.looked_at();
+            pace.looked_at(ended);
         }
         ended
     }
@@ -81,7 +76,7 @@ where
     fn size_hint(&self) -> SizeHint {
         let hint = self.inner.size_hint();
         if let Some(pace) = &self.pace {
-            pace.looked_at();
+            pace.looked_at(hint.exact() == Some(0));
         }
         hint
     }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
-use tower_outcome_core::{AttemptWitness, BoxError, CallContext, Deadline};
+use tower_outcome_core::{BoxError, Deadline};
 use tower_service::Service;
 
 use super::{SentBody, TimeoutBody, TimeoutFuture, bounds::Bounds, limits::Limits, pace::Pace};
@@ -15,18 +15,13 @@ use super::{SentBody, TimeoutBody, TimeoutFuture, bounds::Bounds, limits::Limits
 pub struct Timeout<S> {
     inner: S,
     bounds: Bounds,
-    acts_on_parts: bool,
 }
 
 // === impl Timeout ===
 
 impl<S> Timeout<S> {
-    pub(super) const fn new(inner: S, bounds: Bounds, acts_on_parts: bool) -> Self {
-        Self {
-            inner,
-            bounds,
-            acts_on_parts,
-        }
+    pub(super) const fn new(inner: S, bounds: Bounds) -> Self {
+        Self { inner, bounds }
     }
 
     /// Returns the inner service.
@@ -65,25 +60,13 @@ where
         let bounds = self.bounds.with(&head.extensions);
         let started = Instant::now();
         let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));
-        let (body, witness) = AttemptWitness::new(&head, body, self.acts_on_parts);
-        let context = CallContext::of(&head.extensions).cloned();
         if limits.is_over(started) {
             // Nothing of it leaves any more.
-            return TimeoutFuture::new(None, witness, None, context, limits, None);
+            return TimeoutFuture::new(None, None, limits, None);
         }
-        if let Some(context) = &context {
-            context.watch(&witness);
-        }
-        let pace = Pace::of(&bounds, started, &witness);
+        let pace = Pace::of(&bounds, started, &head, &body);
         let body = SentBody::new(body, pace.clone());
         let future = self.inner.call(Request::from_parts(head, body));
-        TimeoutFuture::new(
-            Some(future),
-            witness,
-            pace,
-            context,
-            limits,
-            bounds.read_idle,
-        )
+        TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle)
     }
 }
