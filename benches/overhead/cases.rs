@@ -5,7 +5,7 @@ use std::{future::Ready, time::Duration};
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
-use tower::{BoxError, Layer, retry, timeout::TimeoutLayer as TowerTimeout};
+use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{DeadlineLayer, RetryLayer, TimeoutLayer};
 
 use crate::call::{Bare, Burst, Call, Loop, Sent};
@@ -97,14 +97,28 @@ pub(crate) const ALL: &[Case] = &[
     Case {
         name: "outcome_timeout",
         about: "Timeout, with the defaults",
-        bound: None,
+        bound: Some(Bound {
+            // 1.2 times tower's.
+            instructions: 338,
+            allocations: 0,
+        }),
         sent: Sent::Keyed,
         service: |sent| Loop::boxed(TimeoutLayer::default().layer(Bare), sent),
     },
     Case {
-        name: "outcome_deadline",
-        about: "Deadline, of a request without extensions",
+        name: "http_extension",
+        about: "one word in the extensions of a request that had none",
         bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(Bare.map_request(extended), sent),
+    },
+    Case {
+        name: "outcome_deadline",
+        about: "Deadline, of a request that had no extensions",
+        bound: Some(Bound {
+            instructions: 1500,
+            allocations: 4,
+        }),
         sent: Sent::Keyed,
         service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
     },
@@ -141,6 +155,11 @@ fn tower_resilience() -> tower_resilience_retry::RetryLayer<Call, Response<Full<
         .max_attempts(3)
         .exponential_backoff(Duration::from_millis(100))
         .build()
+}
+
+fn extended(mut request: Call) -> Call {
+    request.extensions_mut().insert(0_u64);
+    request
 }
 
 fn off() -> RetryLayer {

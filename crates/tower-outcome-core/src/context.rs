@@ -7,7 +7,7 @@ use std::sync::{
 
 use http::{Extensions, HeaderValue};
 
-use crate::{Answer, Attempt, AttemptWitness, Delivery, Outcome, Reason, Repeatable};
+use crate::{Answer, Attempt, AttemptWitness, Deadline, Delivery, Outcome, Reason, Repeatable};
 
 /// What layers tell each other about a call while it lasts.
 ///
@@ -63,6 +63,7 @@ pub struct GivenUp {
 
 #[derive(Debug, Default)]
 struct State {
+    deadline: Option<Deadline>,
     phase: AtomicU8,
     attempts: AtomicU32,
     /// Held for a copy in and out, never across an await.
@@ -99,6 +100,21 @@ impl CallContext {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates the context of a call with this deadline, which [`Deadline::of`] finds in it.
+    #[must_use]
+    pub fn with_deadline(deadline: Option<Deadline>) -> Self {
+        Self(Arc::new(State {
+            deadline,
+            ..State::default()
+        }))
+    }
+
+    /// Returns the deadline of the call, if it was created with one.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.0.deadline
     }
 
     /// Returns the context that the extensions of a request carry.

@@ -8,9 +8,9 @@ use std::{
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower_outcome_core::{BoxError, Delivery, Failure, Outcome, Phase};
+use tower_outcome_core::{BoxError, Delivery, Failure, Phase};
 
-use super::future::Span;
+use super::future::{IfOver, Span};
 use crate::{Bound, Elapsed};
 
 pin_project! {
@@ -24,7 +24,7 @@ pin_project! {
         #[pin]
         inner: Option<B>,
         span: Option<Span>,
-        if_over: Outcome,
+        if_over: IfOver,
         timer: Option<Pin<Box<Sleep>>>,
     }
 }
@@ -36,7 +36,7 @@ impl<B> DeadlineBody<B> {
     pub(super) const fn new(
         inner: B,
         span: Option<Span>,
-        if_over: Outcome,
+        if_over: IfOver,
         timer: Option<Pin<Box<Sleep>>>,
     ) -> Self {
         Self {
@@ -84,7 +84,7 @@ where
         this.inner.set(None);
         let limit = end.saturating_duration_since(started);
         let elapsed = Elapsed::new(Bound::Deadline, limit, Phase::ReadingBody);
-        let failure = Failure::new(*this.if_over, Delivery::Answered, elapsed);
+        let failure = Failure::new(this.if_over.outcome(), Delivery::Answered, elapsed);
         Poll::Ready(Some(Err(failure.into())))
     }
 

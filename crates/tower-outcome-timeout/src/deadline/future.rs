@@ -32,7 +32,8 @@ pin_project! {
         #[pin]
         inner: Option<F>,
         span: Option<Span>,
-        // `None` if the deadline was over to begin with.
+        started: bool,
+        // `None` if the deadline was over to begin with, and once it was handed on to the body.
         context: Option<CallContext>,
         // Whether the context is of this layer, and not of one above.
         owned: bool,
@@ -61,6 +62,16 @@ pub(super) struct Span {
     pub(super) end: Instant,
 }
 
+/// What it takes to tell what becomes of a call whose head is here if the deadline strikes during its
+/// body.
+#[derive(Debug)]
+pub(super) struct IfOver {
+    /// What the head has said, unless that was a success.
+    reported: Option<Outcome>,
+    context: Option<CallContext>,
+    repeatable: Repeatable,
+}
+
 // === impl DeadlineFuture ===
 
 impl<F> DeadlineFuture<F> {
@@ -76,6 +87,7 @@ impl<F> DeadlineFuture<F> {
         Self {
             inner: Some(inner),
             span,
+            started: true,
             context: Some(context),
             owned,
             repeatable,
@@ -88,6 +100,7 @@ impl<F> DeadlineFuture<F> {
         Self {
             inner: None,
             span,
+            started: false,
             context: None,
             owned: true,
             repeatable,
@@ -115,7 +128,12 @@ where
                     Ok(response) => response,
                     Err(error) => return Poll::Ready(Err(error.into())),
                 };
-                let if_over = if_over(&response, this.context.as_ref(), *this.repeatable);
+                let reported = CallReport::of(response.extensions()).map(CallReport::outcome);
+                let if_over = IfOver {
+                    reported: reported.filter(|outcome| !outcome.is_success()),
+                    context: this.context.take(),
+                    repeatable: *this.repeatable,
+                };
                 let (span, timer) = (*this.span, this.timer.take());
                 return Poll::Ready(Ok(
                     response.map(|body| DeadlineBody::new(body, span, if_over, timer))
@@ -135,8 +153,12 @@ impl<F> DeadlineFuture<F> {
         let Some(span) = *this.span else {
             return Poll::Pending;
         };
-        let Some(context) = this.context else {
+        if !*this.started {
             return Poll::Ready(not_started(*this.repeatable));
+        }
+        let Some(context) = this.context else {
+            // Polled after completion, which the contract of futures leaves open.
+            return Poll::Pending;
         };
         let timer = this
             .timer
@@ -206,43 +228,33 @@ fn attempts(context: &CallContext, delivery: Delivery) -> u32 {
     context.attempts().max(sent)
 }
 
-/// What becomes of a call whose head is here if the deadline strikes during its body.
-fn if_over<RB>(
-    response: &Response<RB>,
-    context: Option<&CallContext>,
-    repeatable: Repeatable,
-) -> Outcome {
-    let reported = CallReport::of(response.extensions()).map(CallReport::outcome);
-    match reported {
-        // The head has said it all.
-        Some(failed) if !failed.is_success() => failed,
-        Some(_) | None => {
-            let repeatable = context
-                .and_then(CallContext::repeatable)
-                .unwrap_or(repeatable);
-            lost(repeatable)
-        }
-    }
-}
-
-/// The server has probably acted, and the answer is lost.
-fn lost(repeatable: Repeatable) -> Outcome {
-    let reason = Reason::TimedOut;
-    if repeatable.is_yes() {
-        Outcome::Retryable {
-            reason,
-            after: None,
-        }
-    } else {
-        Outcome::Unknown { reason }
-    }
-}
-
 impl<F> fmt::Debug for DeadlineFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeadlineFuture")
             .field("span", &self.span)
             .field("context", &self.context)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl IfOver ===
+
+impl IfOver {
+    #[cold]
+    pub(super) fn outcome(&self) -> Outcome {
+        if let Some(reported) = self.reported {
+            return reported;
+        }
+        let told = self.context.as_ref().and_then(CallContext::repeatable);
+        let reason = Reason::TimedOut;
+        // The server has probably acted, and the answer is lost.
+        if told.unwrap_or(self.repeatable).is_yes() {
+            Outcome::Retryable {
+                reason,
+                after: None,
+            }
+        } else {
+            Outcome::Unknown { reason }
+        }
     }
 }

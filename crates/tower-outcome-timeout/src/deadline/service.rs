@@ -60,8 +60,7 @@ where
         let (mut head, body) = request.into_parts();
         let config = &*self.config;
         let started = Instant::now();
-        let set = Deadline::of(&head.extensions);
-        let end = match set {
+        let end = match Deadline::of(&head.extensions) {
             Some(deadline) => Some(deadline.instant()),
             // Beyond all clocks is never.
             None => config.call.and_then(|call| started.checked_add(call)),
@@ -75,15 +74,13 @@ where
         let (context, owned) = match CallContext::of(&head.extensions) {
             Some(context) => (context.clone(), false),
             None => {
-                let context = CallContext::new();
+                // One allocation less than a deadline of its own.
+                let context = CallContext::with_deadline(end.map(Deadline::at));
                 context.enter(Phase::Connecting);
                 head.extensions.insert(context.clone());
                 (context, true)
             }
         };
-        if let (Some(end), None) = (end, set) {
-            head.extensions.insert(Deadline::at(end));
-        }
         let future = self.inner.call(Request::from_parts(head, body));
         DeadlineFuture::new(future, span, context, owned, repeatable, watch)
     }
