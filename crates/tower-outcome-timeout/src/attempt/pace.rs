@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,6 +21,8 @@ pub(super) struct Pace {
     started: Instant,
     /// Whether a request may be complete as soon as the transport looks at it.
     whole_at_sight: bool,
+    /// Whether the request was handed down, so that it is the transport that looks at it.
+    handed_down: AtomicBool,
     /// How many bytes the peer goes by, where they are declared.
     declared: Option<u64>,
     taken: AtomicU64,
@@ -75,6 +77,7 @@ impl Pace {
         Self {
             started,
             whole_at_sight: left_out || length == Some(0) || body.is_end_stream(),
+            handed_down: AtomicBool::new(false),
             declared,
             taken: AtomicU64::new(0),
             last: AtomicU64::new(UNTOUCHED),
@@ -92,9 +95,17 @@ impl Pace {
         }
     }
 
+    /// The request was handed down. Whoever has looked at it before was a layer on the way.
+    pub(super) fn handed_down(&self) {
+        self.handed_down.store(true, Ordering::Release);
+    }
+
     /// The transport has looked at the request without taking anything: at first that is where the
     /// request begins, and it may be told that there is nothing (more) to take.
     pub(super) fn looked_at(&self, ended: bool) {
+        if !self.handed_down.load(Ordering::Acquire) {
+            return;
+        }
         if ended || self.whole_at_sight {
             self.note(WHOLE);
         } else if self.last.load(Ordering::Relaxed) == UNTOUCHED {
@@ -120,6 +131,11 @@ impl Pace {
             Some(Err(_)) | None => true,
         };
         self.note(if whole { WHOLE } else { TAKING });
+    }
+
+    /// The body was dropped: whatever the transport made of it, it wants no more.
+    pub(super) fn dropped(&self) {
+        self.note(WHOLE);
     }
 
     /// The source of the body had nothing.

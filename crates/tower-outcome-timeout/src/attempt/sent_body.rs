@@ -22,6 +22,14 @@ pin_project! {
         inner: B,
         pace: Option<Arc<Pace>>,
     }
+
+    impl<B> PinnedDrop for SentBody<B> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(pace) = this.project().pace {
+                pace.dropped();
+            }
+        }
+    }
 }
 
 // === impl SentBody ===
@@ -36,11 +44,6 @@ impl<B> SentBody<B> {
     /// Returns the inner body.
     pub const fn get_ref(&self) -> &B {
         &self.inner
-    }
-
-    /// Returns the inner body, by value.
-    pub fn into_inner(self) -> B {
-        self.inner
     }
 }
 

@@ -67,6 +67,9 @@ where
         let pace = Pace::of(&bounds, started, &head, &body);
         let body = SentBody::new(body, pace.clone());
         let future = self.inner.call(Request::from_parts(head, body));
+        if let Some(pace) = &pace {
+            pace.handed_down();
+        }
         TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle)
     }
 }
