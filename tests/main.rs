@@ -7,4 +7,5 @@
 
 mod bodiless;
 mod reuse;
+mod timeout;
 mod transport;
