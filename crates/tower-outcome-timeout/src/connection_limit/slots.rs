@@ -115,3 +115,32 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_are_idle_are_forgotten() {
+        let path = |head: &request::Parts| head.uri.path().to_owned();
+        let slots = Slots::new(1, Box::new(path));
+        let queue = |path: String| {
+            let (head, ()) = Request::get(path).body(()).unwrap().into_parts();
+            slots.queue(&head)
+        };
+        let kept: Vec<_> = (0..FEW)
+            .map(|number| queue(format!("/kept/{number}")))
+            .collect();
+        for number in 0..10_000 {
+            drop(queue(format!("/{number}")));
+            assert!(slots.keys.lock().unwrap().of.len() <= 3 * FEW);
+        }
+        for number in 0..FEW {
+            let keys = slots.keys.lock().unwrap();
+            assert!(keys.of.contains_key(&format!("/kept/{number}")));
+        }
+        drop(kept);
+    }
+}

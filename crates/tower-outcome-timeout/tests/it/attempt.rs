@@ -333,8 +333,12 @@ async fn a_reader_who_takes_his_time_is_not_the_servers_fault() {
     let (to, mut body) = body_of(TimeoutLayer::default()).await;
     for _ in 0..3 {
         advance(secs(3600)).await;
+        let mut frame = tokio_test::task::spawn(body.frame());
+        tokio_test::assert_pending!(frame.poll());
+        advance(secs(19)).await;
+        tokio_test::assert_pending!(frame.poll());
         to.send(Step::Data("a")).unwrap();
-        assert!(body.frame().await.unwrap().is_ok());
+        assert!(tokio_test::assert_ready!(frame.poll()).unwrap().is_ok());
     }
 }
 
