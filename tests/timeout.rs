@@ -6,6 +6,7 @@
 mod connections;
 mod each_bound;
 mod framing;
+mod grpc;
 mod retry;
 mod stack;
 mod trouble;
