@@ -8,7 +8,7 @@ use http_body_util::Full;
 use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{DeadlineLayer, RetryLayer, TimeoutLayer};
 
-use crate::call::{Bare, Burst, Call, Loop, Sent};
+use crate::call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent};
 
 /// One thing to measure.
 pub(crate) struct Case {
@@ -106,6 +106,30 @@ pub(crate) const ALL: &[Case] = &[
         service: |sent| Loop::boxed(TimeoutLayer::default().layer(Bare), sent),
     },
     Case {
+        name: "tower_timeout_waiting",
+        about: "tower's Timeout, of a call that is answered at its second poll",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = TowerTimeout::new(Duration::from_secs(10));
+            Loop::boxed(Persist(layer.layer(Hesitate(Bare))), sent)
+        },
+    },
+    Case {
+        name: "outcome_timeout_waiting",
+        about: "Timeout, of the same",
+        bound: Some(Bound {
+            // 1.2 times tower's.
+            instructions: 997,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = TimeoutLayer::default();
+            Loop::boxed(Persist(layer.layer(Hesitate(Bare))), sent)
+        },
+    },
+    Case {
         name: "http_extension",
         about: "one word in the extensions of a request that had none",
         bound: None,
@@ -120,6 +144,16 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 4,
         }),
         sent: Sent::Keyed,
+        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_deadline_set",
+        about: "Deadline, of a request that brings its own",
+        bound: Some(Bound {
+            instructions: 1050,
+            allocations: 2,
+        }),
+        sent: Sent::Dated,
         service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
     },
 ];

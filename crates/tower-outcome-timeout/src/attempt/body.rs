@@ -26,6 +26,7 @@ pin_project! {
         idle: Option<Duration>,
         // Since when somebody waits for the next frame.
         since: Option<Instant>,
+        // Made when somebody has to wait; boxed, so that the body stays `Unpin`.
         timer: Option<Pin<Box<Sleep>>>,
     }
 }
@@ -34,16 +35,12 @@ pin_project! {
 
 impl<B> TimeoutBody<B> {
     #[inline]
-    pub(super) const fn new(
-        inner: B,
-        idle: Option<Duration>,
-        timer: Option<Pin<Box<Sleep>>>,
-    ) -> Self {
+    pub(super) const fn new(inner: B, idle: Option<Duration>) -> Self {
         Self {
             inner: Some(inner),
             idle,
             since: None,
-            timer,
+            timer: None,
         }
     }
 }

@@ -17,7 +17,7 @@ use tower_outcome_core::{BoxError, Failure, Phase, Reason, witness::give_up};
 use super::{
     TimeoutBody,
     limits::{Due, Limits},
-    pace::{Pace, Progress},
+    pace::Pace,
 };
 use crate::{Bound, Elapsed};
 
@@ -33,8 +33,9 @@ pin_project! {
         pace: Option<Arc<Pace>>,
         limits: Limits,
         read_idle: Option<Duration>,
-        // Made when the first poll did not end the attempt, and handed on to the body.
-        timer: Option<Pin<Box<Sleep>>>,
+        // Made when the first poll did not end the attempt.
+        #[pin]
+        timer: Option<Sleep>,
     }
 }
 
@@ -71,9 +72,9 @@ where
         let this = self.as_mut().project();
         if let Some(inner) = this.inner.as_pin_mut() {
             if let Poll::Ready(result) = inner.poll(cx) {
-                let (idle, timer) = (*this.read_idle, this.timer.take());
+                let idle = *this.read_idle;
                 return Poll::Ready(match result {
-                    Ok(response) => Ok(response.map(|body| TimeoutBody::new(body, idle, timer))),
+                    Ok(response) => Ok(response.map(|body| TimeoutBody::new(body, idle))),
                     Err(error) => Err(error.into()),
                 });
             }
@@ -88,39 +89,64 @@ impl<F> TimeoutFuture<F> {
     #[inline(never)]
     fn poll_bounds(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Failure> {
         let mut this = self.project();
-        loop {
-            let progress = this
-                .pace
-                .as_ref()
-                .map_or(Progress::Untouched, |pace| pace.progress());
-            match this.limits.due(Instant::now(), progress) {
-                Due::Never => return Poll::Pending,
-                Due::At(at) => {
-                    let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
-                    // A timer that is early only makes it reckon once more.
+        if !*this.begun {
+            return Poll::Ready(not_begun());
+        }
+        let (bound, limit) = match this.pace {
+            Some(pace) => ready!(poll_pace(cx, this.timer, this.limits, pace)),
+            None => {
+                // Only the end counts, and it does not move.
+                let Some((end, bound, limit)) = this.limits.end() else {
+                    return Poll::Pending;
+                };
+                ready!(poll_timer(cx, this.timer, end));
+                (bound, limit)
+            }
+        };
+        // What is left of the attempt goes at once, and says how far it got.
+        let words = give_up(|| this.inner.set(None));
+        let elapsed = Elapsed::new(bound, limit, words.phase);
+        Poll::Ready(words.failure(Reason::TimedOut, elapsed))
+    }
+}
+
+/// Waits for the first of bounds that depend on how the transport gets on.
+fn poll_pace(
+    cx: &mut Context<'_>,
+    mut timer: Pin<&mut Option<Sleep>>,
+    limits: &Limits,
+    pace: &Pace,
+) -> Poll<(Bound, Duration)> {
+    loop {
+        match limits.due(Instant::now(), pace.progress()) {
+            Due::Never => return Poll::Pending,
+            Due::Now(bound, limit) => return Poll::Ready((bound, limit)),
+            Due::At(at) => {
+                // A timer that is early only makes it reckon once more.
+                if let Some(timer) = timer.as_mut().as_pin_mut() {
                     if timer.is_elapsed() || at < timer.deadline() {
-                        timer.as_mut().reset(at);
+                        timer.reset(at);
                     }
-                    ready!(timer.as_mut().poll(cx));
                 }
-                Due::Now(bound, limit) => {
-                    if !*this.begun {
-                        return Poll::Ready(not_begun(bound));
-                    }
-                    // What is left of the attempt goes at once, and says how far it got.
-                    let words = give_up(|| this.inner.set(None));
-                    let elapsed = Elapsed::new(bound, limit, words.phase);
-                    let failure = words.failure(Reason::TimedOut, elapsed);
-                    return Poll::Ready(failure);
-                }
+                ready!(poll_timer(cx, timer.as_mut(), at));
             }
         }
     }
 }
 
+fn poll_timer(cx: &mut Context<'_>, mut timer: Pin<&mut Option<Sleep>>, at: Instant) -> Poll<()> {
+    if timer.is_none() {
+        timer.set(Some(sleep_until(at)));
+    }
+    match timer.as_pin_mut() {
+        Some(timer) => timer.poll(cx),
+        None => Poll::Pending,
+    }
+}
+
 /// What becomes of an attempt for which no time is left.
-fn not_begun(bound: Bound) -> Failure {
-    let elapsed = Elapsed::new(bound, Duration::ZERO, Phase::Queued);
+fn not_begun() -> Failure {
+    let elapsed = Elapsed::new(Bound::Deadline, Duration::ZERO, Phase::Queued);
     Failure::not_sent(Reason::LocalLimit, elapsed)
 }
 

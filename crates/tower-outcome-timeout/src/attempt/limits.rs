@@ -59,6 +59,11 @@ impl Limits {
         self.end.is_some_and(|(end, ..)| end <= now)
     }
 
+    /// Returns when the attempt is over, whatever it does, and by which bound of which length.
+    pub(super) fn end(&self) -> Option<(Instant, Bound, Duration)> {
+        self.end
+    }
+
     /// Says what to do at `now`.
     ///
     /// What the transport does next wakes nobody. So a bound that does not run yet counts as if it
