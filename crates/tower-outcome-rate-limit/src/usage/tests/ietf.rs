@@ -240,6 +240,29 @@ fn the_three_headers_of_early_drafts_are_read_without_a_name() {
 }
 
 #[test]
+fn of_several_unnamed_policies_the_one_with_less_room_counts() {
+    for lines in [
+        [
+            ("ratelimit", "limit=100, remaining=50, reset=30"),
+            ("ratelimit", "limit=90, remaining=40, reset=20"),
+        ]
+        .as_slice(),
+        &[
+            ("ratelimit-limit", "100"),
+            ("ratelimit-limit", "90.5, 1000;w=60"),
+            ("ratelimit-remaining", "50"),
+            ("ratelimit-remaining", "40.5"),
+            ("ratelimit-reset", "30"),
+            ("ratelimit-reset", "20"),
+        ],
+    ] {
+        for lines in [lines.to_vec(), lines.iter().rev().copied().collect()] {
+            assert_eq!(read(&any(), &lines), left(40, 90, 30), "{lines:?}");
+        }
+    }
+}
+
+#[test]
 fn the_newest_notation_that_says_something_is_read() {
     let triplet = [
         ("ratelimit-limit", "3"),
