@@ -1,0 +1,117 @@
+//! Leave to send one request.
+
+use std::fmt;
+
+use crate::{
+    Budget,
+    state::{Units, Woken},
+};
+
+/// Leave to send one request.
+///
+/// Under [`Guard::UntilResponse`](crate::Guard::UntilResponse), its units are held until one of
+/// three things is said:
+///
+/// - [`responded`](Self::responded): the response head is here. They count for one window from now.
+/// - [`refund`](Self::refund): nothing was sent. They are free again.
+/// - dropped: the request was given up on and may still arrive. They are held for the guard's `late`,
+///   and count for one window from then.
+///
+/// Under the other guards they count from the departure, and only a refund changes that.
+#[must_use = "a permit that is dropped counts as a request that may still arrive"]
+pub struct Permit {
+    budget: Budget,
+    cost: Units,
+    departed: u64,
+    is_open: bool,
+}
+
+enum End {
+    Responded,
+    Refunded,
+    GivenUp,
+}
+
+// === impl Permit ===
+
+impl Permit {
+    #[inline]
+    pub(crate) const fn new(budget: Budget, cost: Units, departed: u64) -> Self {
+        Self {
+            budget,
+            cost,
+            departed,
+            is_open: true,
+        }
+    }
+
+    /// The response head has arrived, so the venue has counted the request.
+    #[inline]
+    pub fn responded(mut self) {
+        self.end(End::Responded);
+    }
+
+    /// Nothing was sent, and nothing will be.
+    pub fn refund(mut self) {
+        self.end(End::Refunded);
+    }
+
+    /// Returns the budget that let the request through.
+    #[must_use]
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    #[inline]
+    fn end(&mut self, end: End) {
+        self.is_open = false;
+        let shared = self.budget.shared();
+        if !shared.holds {
+            // It counts since it departed.
+            if matches!(end, End::Refunded) {
+                let now = shared.now();
+                let mut state = shared.lock();
+                state.unlog(now, self.departed, &self.cost);
+                shared.stir(state, now, &mut Woken::default());
+            }
+            return;
+        }
+        let now = shared.now();
+        let mut state = shared.lock();
+        let frees = match end {
+            End::Responded => {
+                state.settle(now, &self.cost);
+                false
+            }
+            End::Refunded => {
+                state.refund(&self.cost);
+                true
+            }
+            End::GivenUp => {
+                state.linger(now, &self.cost);
+                false
+            }
+        };
+        // Who waits for held units did not know for how long; now there is an instant.
+        if !state.queue.is_empty() && (frees || state.waits_on_held()) {
+            shared.stir(state, now, &mut Woken::default());
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.end(End::GivenUp);
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("budget", &self.budget.name())
+            .field("cost", &&self.cost[..self.budget.limits().len()])
+            .finish_non_exhaustive()
+    }
+}

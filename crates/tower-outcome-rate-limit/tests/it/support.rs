@@ -1,0 +1,32 @@
+//! Budgets whose arithmetic is exact, and waiters.
+
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time::Instant};
+use tower_outcome_rate_limit::{Budget, BudgetBuilder, Permit, Refused, Ticket};
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Windows are as long as they say.
+pub(crate) fn exact(name: &str) -> BudgetBuilder {
+    Budget::builder(name).clock_tolerance(0, Duration::ZERO)
+}
+
+/// A waiter, and what came of it and how long after the start of its wait.
+pub(crate) fn wait(
+    budget: &Budget,
+    ticket: Ticket,
+) -> JoinHandle<(Duration, Result<Permit, Refused>)> {
+    let acquire = budget.acquire(ticket);
+    tokio::spawn(async move {
+        let start = Instant::now();
+        let result = acquire.await;
+        (start.elapsed(), result)
+    })
+}
