@@ -184,7 +184,7 @@ impl Rule {
     pub(crate) fn unlog(&mut self, now: u64, stamp: u64, units: u32, clock: &ServerClock) {
         match self {
             Self::Window(window) => window.unlog(now, stamp, units, clock),
-            Self::Bucket(bucket) => bucket.unlog(units),
+            Self::Bucket(bucket) => bucket.unlog(now, stamp, units),
             Self::Spacing(_) => {}
         }
     }

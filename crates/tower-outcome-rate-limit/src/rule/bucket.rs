@@ -131,10 +131,11 @@ impl Bucket {
         self.dry_at = self.dry_at.max(instant) + Fraction::from(units) * self.unit;
     }
 
-    pub(super) fn unlog(&mut self, units: u32) {
-        self.dry_at = self
-            .dry_at
-            .saturating_sub(Fraction::from(units) * self.unit);
+    pub(super) fn unlog(&mut self, now: u64, stamp: u64, units: u32) {
+        // What has leaked since then is not there any more to be given back.
+        let leaked = Fraction::from(now.saturating_sub(stamp)) << BITS;
+        let left = (Fraction::from(units) * self.unit).saturating_sub(leaked);
+        self.dry_at = self.dry_at.saturating_sub(left);
     }
 
     pub(super) fn phantom(&mut self, now: u64, units: u32) {

@@ -1,4 +1,8 @@
 //! Tests of the crate as its users see it.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
 mod queue;
+mod server_window;
 mod support;
+mod venue;
