@@ -7,11 +7,11 @@ use tower_outcome_core::ConfigError;
 
 use crate::{
     Acquire, BudgetBuilder, ClassQueue, Cost, Limit, LimitUsage, Permit, Refused, RefusedKind,
-    Snapshot, Ticket,
+    Reported, Snapshot, Ticket,
     builder::check_burst,
     queue::{Entrant, Mask, Progress, mask_of},
     rule::{NEVER, nanos},
-    shared::{Arc, Shared},
+    shared::{Counted, Shared},
     state::{Mark, Round, Units, Woken},
 };
 
@@ -25,7 +25,7 @@ pub(crate) const MAX_CLASSES: usize = 8;
 /// Clones are handles to the same budget: give one to every client, retry and task that shares the
 /// limits. See the [crate docs](crate) for an example.
 #[derive(Clone, Debug)]
-pub struct Budget(pub(crate) Arc<Shared>);
+pub struct Budget(pub(crate) Counted<Shared>);
 
 /// Where the counts of a budget stood when a request departed; see [`Budget::observe_used`].
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +210,22 @@ impl Budget {
         state.observe_used(now, limit, used, &departure.0);
     }
 
+    /// A response says how much of a limit is used, how much is left, and when that changes.
+    pub(crate) fn report(&self, limit: usize, reported: &Reported, departure: &Departure) {
+        let now = self.0.now();
+        let mut state = self.0.lock();
+        let capacity = u64::from(state.capacity(limit));
+        if let Some(used) = reported.used_of(capacity) {
+            state.observe_used(now, limit, used, &departure.0);
+        }
+        drop(state);
+        if let (true, Some(reset)) = (reported.is_exhausted(), reported.reset) {
+            if !reset.is_zero() {
+                self.close(limit, reset);
+            }
+        }
+    }
+
     /// A response to a request that was sent at one instant and answered at another was dated so
     /// many seconds after the Unix epoch. From this the venue's clock is learned, which
     /// [aligned](Limit::aligned) limits count by; others do not need it.
@@ -307,7 +323,7 @@ impl Budget {
 
     /// Whether nobody but the caller has a handle, and nothing would be lost with it.
     pub(crate) fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && {
+        Counted::strong_count(&self.0) == 1 && {
             let now = self.0.now();
             self.0.lock().is_idle(now)
         }

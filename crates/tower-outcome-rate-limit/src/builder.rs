@@ -1,6 +1,6 @@
 //! How a budget is made.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tower_outcome_core::ConfigError;
 
@@ -9,7 +9,7 @@ use crate::{
     budget::{MAX_CLASSES, MAX_LIMITS},
     limit::Kind,
     rule::{Margin, Rule},
-    shared::{Arc, Shared, Watch},
+    shared::{Counted, Shared, Watch},
 };
 
 /// Builds a [`Budget`]; start with [`Budget::builder`].
@@ -117,7 +117,7 @@ impl BudgetBuilder {
     }
 
     /// Sets who watches.
-    pub fn observer(mut self, observer: std::sync::Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
@@ -134,7 +134,11 @@ impl BudgetBuilder {
         let config = self.check()?;
         let name = self.name.into_boxed_str();
         let shared = Shared::new(name, &config, self.observer);
-        Ok(Budget(Arc::new(shared)))
+        Ok(Budget(Counted::new(shared)))
+    }
+
+    pub(crate) fn into_name_and_watch(self) -> (Box<str>, Option<Watch>) {
+        (self.name.into_boxed_str(), self.observer)
     }
 
     pub(crate) fn check(&self) -> Result<Config, ConfigError> {

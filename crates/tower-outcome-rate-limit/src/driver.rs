@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     rule::NEVER,
-    shared::{Arc, Shared},
+    shared::{Counted, Shared},
     state::{Round, Woken},
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct Desk {
 
 /// Lets waiters through when their time has come.
 struct Driver {
-    shared: Arc<Shared>,
+    shared: Counted<Shared>,
     sleep: Option<Pin<Box<Sleep>>>,
     is_done: bool,
 }
@@ -43,9 +43,9 @@ struct Driver {
 ///
 /// The runtime is the caller's. If it goes away, the driver wakes all who wait, and the first one
 /// that is polled elsewhere sends another.
-pub(crate) fn send(shared: &Arc<Shared>, runtime: &Handle) {
+pub(crate) fn send(shared: &Counted<Shared>, runtime: &Handle) {
     let mut driver = Driver {
-        shared: Arc::clone(shared),
+        shared: Counted::clone(shared),
         sleep: None,
         is_done: false,
     };

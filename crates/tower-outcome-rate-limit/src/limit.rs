@@ -134,15 +134,6 @@ impl Limit {
         }
     }
 
-    /// The most that may be used at one instant; nothing is counted by a spacing.
-    pub(crate) const fn capacity(&self) -> Option<u32> {
-        match self.kind {
-            Kind::Sliding { capacity, .. } | Kind::Aligned { capacity, .. } => Some(capacity),
-            Kind::TokenBucket { burst, .. } => Some(burst),
-            Kind::Spacing { .. } => None,
-        }
-    }
-
     pub(crate) const fn is_aligned(&self) -> bool {
         matches!(self.kind, Kind::Aligned { .. })
     }

@@ -26,7 +26,9 @@ pub struct Permit {
     is_open: bool,
 }
 
-enum End {
+/// How a request ended, as far as the venue's count goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
     Responded,
     Refunded,
     GivenUp,
@@ -63,7 +65,10 @@ impl Permit {
     }
 
     #[inline]
-    fn end(&mut self, end: End) {
+    pub(crate) fn end(&mut self, end: End) {
+        if !self.is_open {
+            return;
+        }
         self.is_open = false;
         let shared = self.budget.shared();
         if !shared.holds {
@@ -101,9 +106,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if self.is_open {
-            self.end(End::GivenUp);
-        }
+        self.end(End::GivenUp);
     }
 }
 

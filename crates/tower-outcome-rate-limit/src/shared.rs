@@ -1,6 +1,6 @@
 //! What the handles of a budget share.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -12,21 +12,21 @@ use crate::{
     state::{Round, State, Woken},
 };
 
-pub(crate) use self::sync::{Arc, MutexGuard};
+pub(crate) use self::sync::{Counted, MutexGuard};
 
 /// The primitives below every lock of this crate, so that a model checker can take their place.
 #[cfg(not(tower_outcome_model))]
 mod sync {
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::sync::{Arc as Counted, Mutex, MutexGuard};
 }
 
 #[cfg(tower_outcome_model)]
 mod sync {
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Arc as Counted, Mutex, MutexGuard};
 }
 
 /// Who watches a budget.
-pub(crate) type Watch = std::sync::Arc<dyn Observer>;
+pub(crate) type Watch = Arc<dyn Observer>;
 
 /// What the handles of a budget share.
 pub(crate) struct Shared {

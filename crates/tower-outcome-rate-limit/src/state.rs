@@ -337,6 +337,10 @@ impl State {
         true
     }
 
+    pub(crate) fn capacity(&self, limit: usize) -> u32 {
+        self.rules[limit].capacity().unwrap_or(0)
+    }
+
     pub(crate) const fn margin(&self) -> Margin {
         self.margin
     }

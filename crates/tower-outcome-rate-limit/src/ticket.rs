@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use http::Extensions;
 use tokio::time::Instant;
-use tower_outcome_core::Priority;
+use tower_outcome_core::{Deadline, Priority};
 
 use crate::Cost;
 
@@ -30,17 +31,20 @@ pub struct Ticket {
     pub(crate) max_wait: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ClassOf {
     Index(usize),
     Priority(Priority),
+    /// Nobody has said.
+    #[default]
+    Unsaid,
 }
 
 // === impl Ticket ===
 
 impl Ticket {
-    /// Creates the ticket of a request that nobody mapped: [`Priority::NORMAL`], one unit of each
-    /// limit, and no bound of its own on the wait.
+    /// Creates the ticket of a request that nobody mapped: one unit of each limit, the class of its
+    /// priority or of [`Priority::NORMAL`], and no bound of its own on the wait.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,6 +89,22 @@ impl Ticket {
         self.deadline = Some(self.deadline.map_or(instant, |at| at.min(instant)));
         self
     }
+
+    /// Makes sure that it is not after the one in the extensions of a request.
+    pub(crate) fn no_later_than_deadline(self, extensions: &Extensions) -> Self {
+        match Deadline::of(extensions) {
+            Some(deadline) => self.no_later_than(deadline.instant()),
+            None => self,
+        }
+    }
+
+    /// Sets the class where nobody has said.
+    pub(crate) fn or_priority(mut self, priority: Priority) -> Self {
+        if self.class == ClassOf::Unsaid {
+            self.class = ClassOf::Priority(priority);
+        }
+        self
+    }
 }
 
 // === impl ClassOf ===
@@ -95,12 +115,7 @@ impl ClassOf {
         match self {
             Self::Index(index) => index.min(classes - 1),
             Self::Priority(priority) => usize::from(priority.class()) * classes / 256,
+            Self::Unsaid => Self::Priority(Priority::NORMAL).index(classes),
         }
-    }
-}
-
-impl Default for ClassOf {
-    fn default() -> Self {
-        Self::Priority(Priority::NORMAL)
     }
 }

@@ -62,6 +62,25 @@ impl Reported {
         self
     }
 
+    /// How much is used of a limit that has this capacity here: so much that no more is left than
+    /// the server says, whatever it thinks the limit is.
+    pub(crate) fn used_of(&self, capacity: u64) -> Option<u64> {
+        let limit = self.limit.unwrap_or(capacity);
+        let by_use = self
+            .used
+            .map(|used| used.saturating_add(capacity.saturating_sub(limit)));
+        let by_rest = self
+            .remaining
+            .map(|rest| limit.max(capacity).saturating_sub(rest));
+        by_use.max(by_rest)
+    }
+
+    /// Whether the server says that nothing is left.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let used_up = matches!((self.used, self.limit), (Some(used), Some(limit)) if used >= limit);
+        self.remaining.map_or(used_up, |rest| rest == 0)
+    }
+
     /// The report, if it says anything.
     pub(super) fn said(self) -> Option<Self> {
         (self != Self::new()).then_some(self)
