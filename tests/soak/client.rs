@@ -16,8 +16,8 @@ use hyper_util::{
 };
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_outcome::{
-    Answer, Attempt, Backoff, BoxError, Budget, CallReport, Failure, HttpClassifier, Judged,
-    Outcome, Reason, ReplayBody, ReplayLayer, RetryLayer, WitnessBody, WitnessConnector,
+    Answer, Attempt, Backoff, BoxError, CallReport, Failure, HttpClassifier, Judged, Outcome,
+    Reason, ReplayBody, ReplayLayer, RetryBudget, RetryLayer, WitnessBody, WitnessConnector,
     WitnessLayer, replay::ReplayService, retry::Retry, witness::Witness,
 };
 
@@ -105,7 +105,7 @@ fn stack(protocol: Protocol, tally: &Arc<Tally>) -> Stack {
                 .cap(Duration::from_millis(5)),
         )
         // The point is to send as much as is allowed, not to spare the venue.
-        .budget(Budget::unlimited())
+        .budget(RetryBudget::unlimited())
         .build()
         .expect("a valid configuration");
     ServiceBuilder::new()

@@ -10,8 +10,8 @@ use tower::util::BoxCloneSyncService;
 use tower::{ServiceBuilder, ServiceExt};
 use tower_outcome::peek::PeekBody;
 use tower_outcome::{
-    Backoff, BoxError, BrokenBody, Budget, CallReport, ConfigError, Failure, HttpClassifier,
-    Outcome, Reason, RetryLayer, WitnessConnector, WitnessLayer,
+    Backoff, BoxError, BrokenBody, CallReport, ConfigError, Failure, HttpClassifier, Outcome,
+    Reason, RetryBudget, RetryLayer, WitnessConnector, WitnessLayer,
 };
 
 use super::{Belief, Strategy};
@@ -49,7 +49,7 @@ impl TowerOutcome {
                     .cap(20 * SECOND),
             )
             // A sweep fails and recovers together, more calls at once than the default expects.
-            .budget(Budget::builder().capacity(2000).build()?)
+            .budget(RetryBudget::builder().capacity(2000).build()?)
             .build()?;
         let client = Client::builder(TokioExecutor::new())
             // hyper-util would otherwise resend behind the layers' back.

@@ -12,8 +12,8 @@ use tokio::{
 use tower::{BoxError, Layer, Service, ServiceExt};
 use tower_outcome_core::{Deadline, Delivery, Failure, Outcome, Priority, Reason, peek::PeekBody};
 use tower_outcome_rate_limit::{
-    Budget, Class, Cost, KeyedBudget, Limit, RateLimit, RateLimitLayer, Refused, RefusedKind,
-    Scope, Ticket,
+    Budget, Class, Cost, KeyedBudget, Limit, Permit, RateLimit, RateLimitLayer, Refused,
+    RefusedKind, Scope, Ticket,
 };
 use tower_test::mock::{self, Handle, Mock};
 
@@ -148,7 +148,7 @@ async fn an_order_goes_before_the_sweep_that_came_first() {
     order.extensions_mut().insert(Priority::HIGHEST);
     let _order = send(&service, order);
     yield_now().await;
-    spent.map(tower_outcome_rate_limit::Permit::responded);
+    spent.into_iter().for_each(Permit::responded);
     let (first, _reply) = server.next_request().await.unwrap();
     assert_eq!(first.uri().path(), "/orders");
     let (second, _reply) = server.next_request().await.unwrap();
