@@ -149,8 +149,14 @@ impl Window {
         // What is used from now on is forgotten this late, and no earlier.
         let turn = self.forgotten_at(now, clock);
         if let (Some(aligned), Some(_)) = (self.aligned, clock.at(now)) {
-            let left = allowed.saturating_sub(taken);
-            let periods = place.saturating_sub(left).saturating_sub(1) / allowed;
+            let excess = taken + place - allowed;
+            let alive = u64::from(self.alive());
+            if excess <= alive {
+                return self.freed_at(excess, clock);
+            }
+            // The rest waits for units that are used from now on. A tick frees no more of them than
+            // fit.
+            let periods = (excess - alive - 1) / allowed;
             return turn.saturating_add(periods.saturating_mul(aligned.period));
         }
         // Within a window no more than is allowed goes out: the place is a whole number of windows

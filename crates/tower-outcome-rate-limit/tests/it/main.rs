@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod aligned_window;
 mod layer;
 mod queue;
 mod server_window;
