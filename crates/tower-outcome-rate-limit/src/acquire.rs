@@ -231,7 +231,7 @@ impl Acquire {
                 state.depart(now, &self.cost);
                 if !state.queue.is_empty() && state.waits_on_held() && !shared.holds {
                     // What was held counts now, and there is an instant for those who wait for it.
-                    shared.stir(state, now, &mut Woken::default());
+                    shared.stir(state, now);
                 } else {
                     drop(state);
                 }
@@ -334,7 +334,7 @@ impl Drop for Acquire {
             _ => false,
         };
         if frees {
-            shared.stir(state, now, &mut Woken::default());
+            shared.stir(state, now);
         } else {
             drop(state);
         }

@@ -40,12 +40,9 @@ pin_project! {
         C: Classify,
     {
         #[pin]
-        state: State<F, RB>,
+        state: State<F, C::Call, RB>,
         unsent: Option<Unsent<S, B>>,
         leave: Leave,
-        wider: Vec<Acquire>,
-        call: C::Call,
-        context: Option<CallContext>,
         notes: Option<Box<Notes>>,
         config: Arc<Config<C>>,
     }
@@ -54,16 +51,17 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
-    enum State<F, RB> {
-        // Waiting for a budget: the narrowest first, then each wider one. Nothing of the inner
-        // service is held meanwhile.
-        Acquiring { acquire: Option<Acquire> },
+    enum State<F, T, RB> {
+        // As many of the budgets as say have let it through, the narrowest first.
+        Asking { passed: usize },
+        // Waiting for the next one. Nothing of the inner service is held meanwhile.
+        Waiting { acquire: Acquire, passed: usize },
         // Every budget has let it through; the inner service is made ready.
         Readying,
         // It has been sent.
-        Sending { #[pin] future: F },
+        Sending { #[pin] future: F, call: T },
         // The head is here, and the classifier wants to see the body.
-        Inspecting { inspect: Box<Inspect<RB>> },
+        Inspecting { inspect: Box<Inspect<RB>>, call: T },
         Done,
     }
 }
@@ -81,21 +79,12 @@ impl<F, S, B, C, RB> ResponseFuture<F, S, B, C, RB>
 where
     C: Classify,
 {
-    pub(crate) fn new(
-        first: Option<Acquire>,
-        wider: Vec<Acquire>,
-        unsent: Unsent<S, B>,
-        call: C::Call,
-        context: Option<CallContext>,
-        config: Arc<Config<C>>,
-    ) -> Self {
+    #[inline]
+    pub(crate) fn new(unsent: Unsent<S, B>, config: Arc<Config<C>>) -> Self {
         Self {
-            state: State::Acquiring { acquire: first },
+            state: State::Asking { passed: 0 },
             unsent: Some(unsent),
             leave: Leave::default(),
-            wider,
-            call,
-            context,
             notes: None,
             config,
         }
@@ -116,36 +105,42 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let config = &**this.config;
         loop {
             match this.state.as_mut().project() {
-                // ## Acquiring => (Acquiring | Readying | Done)
-                StateProj::Acquiring { acquire } => {
-                    if let Some(acquire) = acquire {
-                        let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
-                            if let Some(context) = this.context {
-                                context.enter(Phase::Queued);
-                            }
-                            return Poll::Pending;
-                        };
-                        match result {
-                            Ok(permit) => this.leave.add(permit),
-                            Err(refused) => {
-                                this.leave.refund();
-                                this.state.set(State::Done);
-                                return Poll::Ready(Err(give_up(refused)));
-                            }
+                // ## Asking => (Waiting | Readying)
+                StateProj::Asking { passed } => {
+                    let Some(unsent) = this.unsent else {
+                        return Poll::Pending;
+                    };
+                    let asked = ask(config, &unsent.head, *passed, this.leave);
+                    this.state.set(match asked {
+                        None => State::Readying,
+                        Some((acquire, passed)) => State::Waiting { acquire, passed },
+                    });
+                }
+                // ## Waiting => (Asking | Done)
+                StateProj::Waiting { acquire, passed } => {
+                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
+                        note_waiting(this.unsent.as_ref());
+                        return Poll::Pending;
+                    };
+                    match result {
+                        Ok(permit) => {
+                            this.leave.add(permit);
+                            let passed = *passed + 1;
+                            this.state.set(State::Asking { passed });
                         }
-                    }
-                    let next = this.wider.pop();
-                    if next.is_some() {
-                        this.state.set(State::Acquiring { acquire: next });
-                    } else {
-                        this.state.set(State::Readying);
+                        Err(refused) => {
+                            this.leave.refund();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(give_up(refused)));
+                        }
                     }
                 }
                 // ## Readying => (Sending | Done)
                 StateProj::Readying => {
-                    let Some(unsent) = this.unsent.as_mut() else {
+                    let Some(unsent) = this.unsent else {
                         return Poll::Pending;
                     };
                     if let Err(error) = ready!(unsent.service.poll_ready(cx)) {
@@ -161,22 +156,23 @@ where
                     else {
                         return Poll::Pending;
                     };
-                    if this.config.learns {
+                    if config.learns {
                         *this.notes = Some(Notes::take(this.leave));
                     }
                     this.leave.send();
+                    let call = config.classifier.glance(&head);
                     let future = service.call(Request::from_parts(head, body));
-                    this.state.set(State::Sending { future });
+                    this.state.set(State::Sending { future, call });
                 }
                 // ## Sending => (Inspecting | Done)
-                StateProj::Sending { future } => {
-                    let config = &**this.config;
-                    let response = match ready!(future.poll(cx)) {
+                StateProj::Sending { future, call } => {
+                    let result = ready!(future.poll(cx));
+                    let response = match result {
                         Ok(response) => response,
                         Err(error) => {
                             let error = error.into();
+                            conclude(config, call, this.leave, &*error);
                             this.state.set(State::Done);
-                            conclude(config, this.call, this.leave, &*error);
                             return Poll::Ready(Err(error));
                         }
                     };
@@ -185,33 +181,27 @@ where
                         feedback::learn(config, this.leave, notes, &head);
                     }
                     this.leave.respond();
-                    if !config.closes_gate {
-                        this.state.set(State::Done);
-                        return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
-                    }
-                    match config.classifier.response(this.call, Attempt::FIRST, &head) {
-                        Verdict::Decided(decision) => {
-                            feedback::heed(config, this.leave, &head, decision);
-                            this.state.set(State::Done);
-                            let body = PeekBody::new(body);
-                            return Poll::Ready(Ok(Response::from_parts(head, body)));
-                        }
-                        verdict => {
-                            let inspect = Box::new(Inspect::new(head, body, verdict));
-                            this.state.set(State::Inspecting { inspect });
+                    if config.closes_gate {
+                        match config.classifier.response(call, Attempt::FIRST, &head) {
+                            Verdict::Decided(decision) => {
+                                feedback::heed(config, this.leave, &head, decision);
+                            }
+                            verdict => {
+                                let call = call.clone();
+                                let inspect = Box::new(Inspect::new(head, body, verdict));
+                                this.state.set(State::Inspecting { inspect, call });
+                                continue;
+                            }
                         }
                     }
+                    this.state.set(State::Done);
+                    return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
                 }
                 // ## Inspecting => Done
-                StateProj::Inspecting { inspect } => {
-                    let config = &**this.config;
-                    let decision = ready!(inspect.poll_decision(
-                        cx,
-                        &config.classifier,
-                        this.call,
-                        Attempt::FIRST
-                    ));
-                    let StateOwned::Inspecting { inspect } =
+                StateProj::Inspecting { inspect, call } => {
+                    let decision =
+                        ready!(inspect.poll_decision(cx, &config.classifier, call, Attempt::FIRST));
+                    let StateOwned::Inspecting { inspect, .. } =
                         this.state.as_mut().project_replace(State::Done)
                     else {
                         unreachable!("it was inspecting a line above");
@@ -224,6 +214,36 @@ where
                 StateProj::Done => return Poll::Pending,
             }
         }
+    }
+}
+
+/// Asks the budgets that have not let the request through yet, and says which one it has to wait
+/// for.
+#[inline]
+fn ask<C>(
+    config: &Config<C>,
+    head: &request::Parts,
+    mut passed: usize,
+    leave: &mut Leave,
+) -> Option<(Acquire, usize)> {
+    while let Some(scope) = config.scopes.get(passed) {
+        let budget = scope.budget(head);
+        let ticket = scope.ticket(head);
+        match budget.pass(&ticket) {
+            Some(permit) => leave.add(permit),
+            None => return Some((budget.acquire(ticket), passed)),
+        }
+        passed += 1;
+    }
+    None
+}
+
+/// Tells those above that the call waits in a queue.
+#[cold]
+fn note_waiting<S, B>(unsent: Option<&Unsent<S, B>>) {
+    let context = unsent.and_then(|unsent| CallContext::of(&unsent.head.extensions));
+    if let Some(context) = context {
+        context.enter(Phase::Queued);
     }
 }
 
@@ -280,7 +300,8 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Acquiring { .. } => "acquiring",
+            State::Asking { .. } => "asking",
+            State::Waiting { .. } => "waiting",
             State::Readying => "readying",
             State::Sending { .. } => "sending",
             State::Inspecting { .. } => "inspecting",
@@ -288,7 +309,6 @@ where
         };
         f.debug_struct("ResponseFuture")
             .field("state", &state)
-            .field("call", &self.call)
             .finish_non_exhaustive()
     }
 }

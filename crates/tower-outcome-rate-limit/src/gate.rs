@@ -62,6 +62,12 @@ impl Gate {
         self.closed[limit]
     }
 
+    /// By limit, until when it is closed to those who use it.
+    #[inline]
+    pub(crate) const fn closed(&self) -> &[u64; MAX_LIMITS] {
+        &self.closed
+    }
+
     /// Whether nothing at all is in the way of anybody.
     #[inline]
     pub(crate) const fn is_idle(&self, now: u64) -> bool {

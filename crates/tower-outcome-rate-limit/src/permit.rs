@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use crate::{
-    Budget,
-    state::{Units, Woken},
-};
+use crate::{Budget, state::Units};
 
 /// Leave to send one request.
 ///
@@ -71,35 +68,35 @@ impl Permit {
         }
         self.is_open = false;
         let shared = self.budget.shared();
-        if !shared.holds {
+        if !(shared.holds && matches!(end, End::Responded)) {
+            return self.end_otherwise(end);
+        }
+        let now = shared.now();
+        let mut state = shared.lock();
+        state.settle(now, &self.cost);
+        // Who waits for held units did not know for how long; now there is an instant.
+        if !state.queue.is_empty() && state.waits_on_held() {
+            shared.stir(state, now);
+        }
+    }
+
+    #[cold]
+    fn end_otherwise(&self, end: End) {
+        let shared = self.budget.shared();
+        if !(shared.holds || matches!(end, End::Refunded)) {
             // It counts since it departed.
-            if matches!(end, End::Refunded) {
-                let now = shared.now();
-                let mut state = shared.lock();
-                state.unlog(now, self.departed, &self.cost);
-                shared.stir(state, now, &mut Woken::default());
-            }
             return;
         }
         let now = shared.now();
         let mut state = shared.lock();
-        let frees = match end {
-            End::Responded => {
-                state.settle(now, &self.cost);
-                false
-            }
-            End::Refunded => {
-                state.refund(&self.cost);
-                true
-            }
-            End::GivenUp => {
-                state.linger(now, &self.cost);
-                false
-            }
-        };
-        // Who waits for held units did not know for how long; now there is an instant.
-        if !state.queue.is_empty() && (frees || state.waits_on_held()) {
-            shared.stir(state, now, &mut Woken::default());
+        match end {
+            End::Responded => {}
+            End::Refunded if shared.holds => state.refund(&self.cost),
+            End::Refunded => state.unlog(now, self.departed, &self.cost),
+            End::GivenUp => state.linger(now, &self.cost),
+        }
+        if !state.queue.is_empty() {
+            shared.stir(state, now);
         }
     }
 }

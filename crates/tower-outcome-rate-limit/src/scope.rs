@@ -1,6 +1,6 @@
 //! Which budget a request draws on, and what is learned for it from the response.
 
-use std::{fmt, hash::Hash};
+use std::{fmt, hash::Hash, ops::Deref};
 
 use http::{request, response};
 use tower_outcome_core::{ConfigError, Priority};
@@ -71,6 +71,12 @@ pub(crate) struct Bound {
     pub(crate) usage: Box<[(usize, UsageHeaders)]>,
     closes: Option<Box<Closes>>,
     pub(crate) is_aligned: bool,
+}
+
+/// The budget of a request, without a handle where there is one already.
+pub(crate) enum Chosen<'a> {
+    Shared(&'a Budget),
+    Own(Budget),
 }
 
 // === impl Scope ===
@@ -188,10 +194,10 @@ impl fmt::Debug for Scope {
 
 impl Bound {
     #[inline]
-    pub(crate) fn budget(&self, head: &request::Parts) -> Budget {
+    pub(crate) fn budget(&self, head: &request::Parts) -> Chosen<'_> {
         match &self.source {
-            Source::Shared(budget) => budget.clone(),
-            Source::ByRequest { choose, .. } => choose(head),
+            Source::Shared(budget) => Chosen::Shared(budget),
+            Source::ByRequest { choose, .. } => Chosen::Own(choose(head)),
         }
     }
 
@@ -233,6 +239,20 @@ impl fmt::Debug for Bound {
             .field("budget", &self.source)
             .field("usage", &self.usage)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Chosen ===
+
+impl Deref for Chosen<'_> {
+    type Target = Budget;
+
+    #[inline]
+    fn deref(&self) -> &Budget {
+        match self {
+            Self::Shared(budget) => budget,
+            Self::Own(budget) => budget,
+        }
     }
 }
 

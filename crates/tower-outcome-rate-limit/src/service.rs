@@ -8,11 +8,10 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body;
-use tower_outcome_core::{BoxError, CallContext, Classify, HttpClassifier, peek::PeekBody};
+use tower_outcome_core::{BoxError, Classify, HttpClassifier, peek::PeekBody};
 use tower_service::Service;
 
 use crate::{
-    Acquire,
     future::{ResponseFuture, Unsent},
     layer::Config,
 };
@@ -78,31 +77,15 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let config = &*self.config;
         let (head, body) = request.into_parts();
-        let acquire = |scope: &crate::scope::Bound| -> Acquire {
-            scope.budget(&head).acquire(scope.ticket(&head))
-        };
-        let mut scopes = config.scopes.iter();
-        let first = scopes.next().map(acquire);
-        // The next one is at the end. With one scope there is none, and nothing is allocated.
-        let wider: Vec<Acquire> = scopes.rev().map(acquire).collect();
-        let call = config.classifier.glance(&head);
-        let context = CallContext::of(&head.extensions).cloned();
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
-        let inner = mem::replace(&mut self.inner, clone);
-        ResponseFuture::new(
-            first,
-            wider,
-            Unsent {
-                service: inner,
-                head,
-                body,
-            },
-            call,
-            context,
-            Arc::clone(&self.config),
-        )
+        let service = mem::replace(&mut self.inner, clone);
+        let unsent = Unsent {
+            service,
+            head,
+            body,
+        };
+        ResponseFuture::new(unsent, Arc::clone(&self.config))
     }
 }

@@ -80,7 +80,12 @@ impl Shared {
 
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        nanos(Instant::now().saturating_duration_since(self.epoch))
+        let since = Instant::now().saturating_duration_since(self.epoch);
+        // Five hundred years from now, nothing is worth a check here.
+        since
+            .as_secs()
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(u64::from(since.subsec_nanos()))
     }
 
     /// The nanosecond of an instant, before the first of which nothing happened.
@@ -99,14 +104,11 @@ impl Shared {
 
     /// Something has changed for those who wait: lets through who may go now, and tells the driver
     /// if it has to look earlier.
-    pub(crate) fn stir<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        now: u64,
-        woken: &mut Woken,
-    ) {
+    #[cold]
+    pub(crate) fn stir<'a>(&'a self, mut state: MutexGuard<'a, State>, now: u64) {
+        let mut woken = Woken::default();
         loop {
-            let round = state.grant(now, woken);
+            let round = state.grant(now, &mut woken);
             let driver = match round {
                 Round::Until(next) if next < state.desk.next || state.queue.is_empty() => {
                     state.desk.waker.take()

@@ -174,13 +174,12 @@ impl State {
         {
             return false;
         }
-        let leave = &self.classes[class].leave;
-        for (limit, rule) in self.rules.iter_mut().enumerate() {
-            let units = cost[limit];
-            if units > 0
-                && (now < self.gate.closed_until(limit)
-                    || rule.ready_at(now, units, leave[limit], &self.clock) > now)
-            {
+        let Some(ClassState { leave, .. }) = self.classes.get(class) else {
+            return false;
+        };
+        let limits = self.rules.iter_mut().zip(self.gate.closed());
+        for ((rule, &closed), (&units, &leave)) in limits.zip(cost.iter().zip(leave)) {
+            if units > 0 && (now < closed || rule.ready_at(now, units, leave, &self.clock) > now) {
                 return false;
             }
         }
@@ -247,17 +246,20 @@ impl State {
 
     /// A newcomer that may go leaves at once.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, cost: &Units) {
+    pub(crate) fn pass(&mut self, now: u64, class: usize, cost: &Units) {
+        if let Some(class) = self.classes.get_mut(class) {
+            class.granted += 1;
+        }
         let log = !matches!(self.guard, Guard::UntilResponse { .. });
-        for (limit, rule) in self.rules.iter_mut().enumerate() {
-            let units = cost[limit];
+        let limits = self.rules.iter_mut().zip(&mut self.foreign);
+        for ((rule, foreign), &units) in limits.zip(cost) {
             if units > 0 {
                 if log {
                     rule.log(now, units);
                 } else {
                     rule.hold(now, units);
                 }
-                self.foreign[limit].note_departure(units);
+                foreign.note_departure(units);
             }
         }
         self.gate.pass(now, cost);
@@ -266,9 +268,9 @@ impl State {
     /// Held units have reached the venue.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, cost: &Units) {
-        for (limit, rule) in self.rules.iter_mut().enumerate() {
-            if cost[limit] > 0 {
-                rule.settle(now, cost[limit]);
+        for (rule, &units) in self.rules.iter_mut().zip(cost) {
+            if units > 0 {
+                rule.settle(now, units);
             }
         }
     }
