@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod aligned_window;
+mod feedback;
 mod layer;
 mod queue;
 mod server_window;
