@@ -295,16 +295,13 @@ impl Future for Acquire {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match this.stage {
-            Stage::Fresh => {
-                let (class, mask) = (this.class(), this.mask());
-                match this.budget.try_pass(class, &this.cost, mask) {
-                    Some(permit) => {
-                        this.stage = Stage::Done;
-                        Poll::Ready(Ok(permit))
-                    }
-                    None => this.join(cx),
+            Stage::Fresh => match this.budget.try_pass(this.class(), &this.cost) {
+                Some(permit) => {
+                    this.stage = Stage::Done;
+                    Poll::Ready(Ok(permit))
                 }
-            }
+                None => this.join(cx),
+            },
             Stage::Waiting => this.look(cx),
             // Polled after completion, which the contract of futures leaves open.
             Stage::Done => Poll::Pending,

@@ -102,7 +102,7 @@ impl Budget {
     /// Dropping the future leaves the queue. What it was granted and has not taken is given back.
     #[inline]
     pub fn acquire(&self, ticket: Ticket) -> Acquire {
-        let class = ticket.class.index(self.0.classes.len());
+        let class = self.0.class_of(&ticket);
         let mut deadline = match ticket.deadline {
             Some(deadline) => self.0.nanosecond(deadline),
             None => NEVER,
@@ -330,18 +330,22 @@ impl Budget {
     /// The fast way, for one who overtakes nobody.
     #[inline]
     pub(crate) fn pass(&self, ticket: &Ticket) -> Option<Permit> {
-        let class = ticket.class.index(self.0.classes.len());
-        let mask = mask_of(&ticket.cost.0, self.0.limits.len());
-        self.try_pass(class, &ticket.cost.0, mask)
+        self.try_pass(self.0.class_of(ticket), &ticket.cost.0)
     }
 
     #[inline]
-    pub(crate) fn try_pass(&self, class: usize, cost: &Units, mask: Mask) -> Option<Permit> {
-        let now = self.0.now();
+    pub(crate) fn try_pass(&self, class: usize, cost: &Units) -> Option<Permit> {
         let mut state = self.0.lock();
-        if !state.passes(now, class, cost, mask) {
-            return None;
-        }
+        let now = if self.0.holds && state.passes_at_any_time(class, cost) {
+            // Nothing counts from now on: what is held counts from when it ends.
+            0
+        } else {
+            let now = self.0.now();
+            if !state.passes(now, class, cost) {
+                return None;
+            }
+            now
+        };
         state.pass(now, class, cost);
         drop(state);
         self.0.note_admitted(class, Duration::ZERO);
@@ -351,7 +355,7 @@ impl Budget {
     /// The slow way: stands in line for as long as the lock is held.
     #[cold]
     fn try_in_line(&self, ticket: &Ticket) -> Result<Permit, Refused> {
-        let class = ticket.class.index(self.0.classes.len());
+        let class = self.0.class_of(ticket);
         let cost = &ticket.cost.0;
         let mask = mask_of(cost, self.0.limits.len());
         let now = self.0.now();

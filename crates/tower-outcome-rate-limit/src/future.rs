@@ -52,12 +52,11 @@ pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<F, T, RB> {
-        // As many of the budgets as say have let it through, the narrowest first.
+        // So many of the budgets have let it through, the narrowest first. When all have, the inner
+        // service is made ready.
         Asking { passed: usize },
         // Waiting for the next one. Nothing of the inner service is held meanwhile.
         Waiting { acquire: Acquire, passed: usize },
-        // Every budget has let it through; the inner service is made ready.
-        Readying,
         // It has been sent.
         Sending { #[pin] future: F, call: T },
         // The head is here, and the classifier wants to see the body.
@@ -108,41 +107,16 @@ where
         let config = &**this.config;
         loop {
             match this.state.as_mut().project() {
-                // ## Asking => (Waiting | Readying)
+                // ## Asking => (Waiting | Sending | Done)
                 StateProj::Asking { passed } => {
                     let Some(unsent) = this.unsent else {
                         return Poll::Pending;
                     };
-                    let asked = ask(config, &unsent.head, *passed, this.leave);
-                    this.state.set(match asked {
-                        None => State::Readying,
-                        Some((acquire, passed)) => State::Waiting { acquire, passed },
-                    });
-                }
-                // ## Waiting => (Asking | Done)
-                StateProj::Waiting { acquire, passed } => {
-                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
-                        note_waiting(this.unsent.as_ref());
-                        return Poll::Pending;
-                    };
-                    match result {
-                        Ok(permit) => {
-                            this.leave.add(permit);
-                            let passed = *passed + 1;
-                            this.state.set(State::Asking { passed });
-                        }
-                        Err(refused) => {
-                            this.leave.refund();
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(give_up(refused)));
-                        }
+                    if let Some(acquire) = ask(config, &unsent.head, passed, this.leave) {
+                        let passed = *passed;
+                        this.state.set(State::Waiting { acquire, passed });
+                        continue;
                     }
-                }
-                // ## Readying => (Sending | Done)
-                StateProj::Readying => {
-                    let Some(unsent) = this.unsent else {
-                        return Poll::Pending;
-                    };
                     if let Err(error) = ready!(unsent.service.poll_ready(cx)) {
                         this.leave.refund();
                         this.state.set(State::Done);
@@ -163,6 +137,25 @@ where
                     let call = config.classifier.glance(&head);
                     let future = service.call(Request::from_parts(head, body));
                     this.state.set(State::Sending { future, call });
+                }
+                // ## Waiting => (Asking | Done)
+                StateProj::Waiting { acquire, passed } => {
+                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
+                        note_waiting(this.unsent.as_ref());
+                        return Poll::Pending;
+                    };
+                    match result {
+                        Ok(permit) => {
+                            this.leave.add(permit);
+                            let passed = *passed + 1;
+                            this.state.set(State::Asking { passed });
+                        }
+                        Err(refused) => {
+                            this.leave.refund();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(give_up(refused)));
+                        }
+                    }
                 }
                 // ## Sending => (Inspecting | Done)
                 StateProj::Sending { future, call } => {
@@ -223,17 +216,17 @@ where
 fn ask<C>(
     config: &Config<C>,
     head: &request::Parts,
-    mut passed: usize,
+    passed: &mut usize,
     leave: &mut Leave,
-) -> Option<(Acquire, usize)> {
-    while let Some(scope) = config.scopes.get(passed) {
+) -> Option<Acquire> {
+    while let Some(scope) = config.scopes.get(*passed) {
         let budget = scope.budget(head);
         let ticket = scope.ticket(head);
         match budget.pass(&ticket) {
             Some(permit) => leave.add(permit),
-            None => return Some((budget.acquire(ticket), passed)),
+            None => return Some(budget.acquire(ticket)),
         }
-        passed += 1;
+        *passed += 1;
     }
     None
 }
@@ -302,7 +295,6 @@ where
         let state = match &self.state {
             State::Asking { .. } => "asking",
             State::Waiting { .. } => "waiting",
-            State::Readying => "readying",
             State::Sending { .. } => "sending",
             State::Inspecting { .. } => "inspecting",
             State::Done => "done",

@@ -12,6 +12,8 @@ pub(crate) struct Gate {
     /// How many times in a row the venue refused without saying for how long.
     streak: u32,
     pace: Option<Pace>,
+    /// Whether any of this may be in the way; if not, nobody has to know what time it is.
+    is_engaged: bool,
     longest: u64,
 }
 
@@ -47,8 +49,21 @@ impl Gate {
             closed: [0; MAX_LIMITS],
             streak: 0,
             pace: None,
+            is_engaged: false,
             longest,
         }
+    }
+
+    /// Whether anything may be in the way of anybody.
+    #[inline]
+    pub(crate) const fn is_engaged(&self) -> bool {
+        self.is_engaged
+    }
+
+    /// Notes if nothing is in the way any more.
+    pub(crate) fn disengage(&mut self, now: u64) {
+        let is_closed = now < self.until || self.closed.iter().any(|&until| now < until);
+        self.is_engaged = is_closed || self.paced_until(now) > now || self.pace.is_some();
     }
 
     /// When it opens to everybody; in the past if it is open.
@@ -68,22 +83,18 @@ impl Gate {
         &self.closed
     }
 
-    /// Whether nothing at all is in the way of anybody.
-    #[inline]
-    pub(crate) const fn is_idle(&self, now: u64) -> bool {
-        now >= self.until && self.pace.is_none()
-    }
-
     /// Closes it. It never opens earlier than it was told before. Returns when it opens.
     pub(crate) fn pause(&mut self, now: u64, span: u64) -> u64 {
         let until = now.saturating_add(span.min(self.longest));
         self.until = self.until.max(until);
+        self.is_engaged = true;
         self.until
     }
 
     pub(crate) fn close(&mut self, limit: usize, now: u64, span: u64) {
         let until = now.saturating_add(span.min(self.longest));
         self.closed[limit] = self.closed[limit].max(until);
+        self.is_engaged = true;
     }
 
     /// The venue has refused a request. Returns when the gate opens.
@@ -118,6 +129,7 @@ impl Gate {
         self.closed = [0; MAX_LIMITS];
         self.streak = 0;
         self.pace = None;
+        self.is_engaged = false;
     }
 
     /// From when on the next request may go as far as the pace is concerned.
@@ -201,7 +213,7 @@ mod tests {
         assert_eq!(gate.throttled(0, Some(u64::MAX), RATE), 1000 * SECOND);
         assert_eq!(gate.pause(u64::MAX, u64::MAX), u64::MAX);
         gate.open();
-        assert!(gate.is_idle(0));
+        assert!(!gate.is_engaged());
     }
 
     #[test]
@@ -215,5 +227,7 @@ mod tests {
         assert_eq!(gate.paced_until(over), over);
         gate.pass(over, &[1; MAX_LIMITS]);
         assert_eq!(gate.paced_until(over), over);
+        gate.disengage(over);
+        assert!(!gate.is_engaged());
     }
 }

@@ -91,6 +91,15 @@ impl Rule {
         }
     }
 
+    /// Whether so many units fit whatever time it is: without anything being forgotten.
+    #[inline]
+    pub(crate) fn fits_at_any_time(&self, units: u32, leave: u32) -> bool {
+        match self {
+            Self::Window(window) => window.fits_at_any_time(units, leave),
+            Self::Bucket(_) | Self::Spacing(_) => false,
+        }
+    }
+
     /// The earliest instant at which so many units fit while `leave` stay untouched, as far as
     /// anybody knows; [`NEVER`] if something that is held has to end first.
     #[inline]
@@ -156,10 +165,11 @@ impl Rule {
 
     /// Held units have reached the venue, and count from now.
     #[inline]
-    pub(crate) fn settle(&mut self, now: u64, units: u32) {
+    pub(crate) fn settle(&mut self, now: u64, units: u32, clock: &ServerClock) {
         match self {
             Self::Window(window) => {
                 window.release(units);
+                window.forget(now, clock);
                 window.log(now, units);
             }
             Self::Bucket(bucket) => {

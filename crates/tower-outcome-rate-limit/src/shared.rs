@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    Guard, Limit, Observer, Refused, RefusedKind,
+    Guard, Limit, Observer, Refused, RefusedKind, Ticket,
     builder::Config,
     observer::{Admitted, Paused, Queued},
     rule::{NEVER, nanos},
     state::{Round, State, Woken},
+    ticket::ClassOf,
 };
 
 pub(crate) use self::sync::{Counted, MutexGuard};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) name: Box<str>,
     pub(crate) limits: Box<[Box<str>]>,
     pub(crate) classes: Box<[Box<str>]>,
+    /// The class of tickets that name none.
+    usual_class: usize,
     /// Whether units are held from departure to response.
     pub(crate) holds: bool,
     /// Whether the venue's clock matters.
@@ -61,6 +64,7 @@ impl Shared {
                 .iter()
                 .map(|class| class.name.clone())
                 .collect(),
+            usual_class: ClassOf::Unsaid.index(config.classes.len()),
             holds: matches!(config.guard, Guard::UntilResponse { .. }),
             is_aligned: config.limits.iter().any(Limit::is_aligned),
             observer,
@@ -75,6 +79,14 @@ impl Shared {
         match self.state.lock() {
             Ok(state) => state,
             Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn class_of(&self, ticket: &Ticket) -> usize {
+        match ticket.class {
+            ClassOf::Unsaid => self.usual_class,
+            class => class.index(self.classes.len()),
         }
     }
 

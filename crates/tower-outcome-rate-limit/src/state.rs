@@ -12,7 +12,7 @@ use crate::{
     builder::Config,
     driver::Desk,
     gate::{Gate, Rate},
-    queue::{Mask, Queue},
+    queue::{Mask, Queue, mask_of},
     rule::{Margin, NEVER, Rule, Taken, nanos},
     server_clock::ServerClock,
 };
@@ -153,25 +153,49 @@ impl State {
         None
     }
 
+    /// Whether a newcomer may go whatever time it is: nobody waits, the gate is not in use, and there
+    /// is room without anything being forgotten. Then nobody has to ask for the time.
+    #[inline]
+    pub(crate) fn passes_at_any_time(&self, class: usize, cost: &Units) -> bool {
+        if !self.queue.is_empty() || self.gate.is_engaged() {
+            return false;
+        }
+        let Some(ClassState { leave, .. }) = self.classes.get(class) else {
+            return false;
+        };
+        let limits = self.rules.iter().zip(cost.iter().zip(leave));
+        for (rule, (&units, &leave)) in limits {
+            if units > 0 && !rule.fits_at_any_time(units, leave) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Whether a newcomer may go at once, past everybody who waits.
     #[inline]
-    pub(crate) fn passes(&mut self, now: u64, class: usize, cost: &Units, mask: Mask) -> bool {
-        if !self.queue.is_empty()
-            && (self.queue.would_overtake(class, mask)
-                || self.floors && self.queue.waits_below(class))
-        {
+    pub(crate) fn passes(&mut self, now: u64, class: usize, cost: &Units) -> bool {
+        if !self.queue.is_empty() && self.stands_in_line(class, cost) {
             return false;
         }
         if !self.lingering.is_empty() {
             self.settle_lingering(now);
         }
+        if self.gate.is_engaged() {
+            self.gate.disengage(now);
+        }
         self.fits(now, class, cost)
+    }
+
+    /// Whether a newcomer has to join those who wait.
+    fn stands_in_line(&self, class: usize, cost: &Units) -> bool {
+        let mask = mask_of(cost, self.rules.len());
+        self.queue.would_overtake(class, mask) || self.floors && self.queue.waits_below(class)
     }
 
     #[inline]
     fn fits(&mut self, now: u64, class: usize, cost: &Units) -> bool {
-        if !self.gate.is_idle(now) && (now < self.gate.until() || now < self.gate.paced_until(now))
-        {
+        if self.gate.is_engaged() && now < self.gate.until().max(self.gate.paced_until(now)) {
             return false;
         }
         let Some(ClassState { leave, .. }) = self.classes.get(class) else {
@@ -237,7 +261,7 @@ impl State {
             if cost[limit] > 0 {
                 rule.depart(now);
                 if log {
-                    rule.settle(now, cost[limit]);
+                    rule.settle(now, cost[limit], &self.clock);
                 }
                 self.foreign[limit].note_departure(cost[limit]);
             }
@@ -270,7 +294,7 @@ impl State {
     pub(crate) fn settle(&mut self, now: u64, cost: &Units) {
         for (rule, &units) in self.rules.iter_mut().zip(cost) {
             if units > 0 {
-                rule.settle(now, units);
+                rule.settle(now, units, &self.clock);
             }
         }
     }
@@ -363,14 +387,8 @@ impl State {
             .rules
             .iter_mut()
             .any(|rule| !rule.is_idle(now, &self.clock));
-        let closed = (0..self.rules.len()).any(|limit| now < self.gate.closed_until(limit));
-        !taken
-            && !closed
-            && self.queue.is_empty()
-            && self.lingering.is_empty()
-            && now >= self.gate.until()
-            && now >= self.gate.paced_until(now)
-            && self.gate.is_idle(now)
+        self.gate.disengage(now);
+        !taken && self.queue.is_empty() && self.lingering.is_empty() && !self.gate.is_engaged()
     }
 }
 

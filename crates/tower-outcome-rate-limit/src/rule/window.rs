@@ -111,6 +111,12 @@ impl Window {
     }
 
     #[inline]
+    pub(super) fn fits_at_any_time(&self, units: u32, leave: u32) -> bool {
+        let wanted = u64::from(self.alive()) + u64::from(self.held) + u64::from(units);
+        wanted <= u64::from(self.capacity.saturating_sub(leave))
+    }
+
+    #[inline]
     pub(super) fn ready_at(
         &mut self,
         now: u64,
@@ -255,7 +261,7 @@ impl Window {
     }
 
     #[inline]
-    fn forget(&mut self, now: u64, clock: &ServerClock) {
+    pub(super) fn forget(&mut self, now: u64, clock: &ServerClock) {
         while let Some(first) = self.log.front() {
             if self.forgotten_at(first.stamp, clock) > now {
                 return;
