@@ -14,8 +14,9 @@
 //!   are counted by callgrind, for which this program runs itself under `valgrind`, and allocations
 //!   by the global allocator, both once every table has grown to its size.
 //! - `two_threads`: and on two threads that share one limiter? The time is the processor's, of both
-//!   threads together, in the rounds in which they ran side by side most. It says little while the
-//!   machine has other work.
+//!   threads together, in the rounds in which they ran side by side most. Where it is no more than
+//!   that on the wall, they took turns on one processor, because the machine has other work, and
+//!   the figure says nothing.
 //! - `real_clock`: thousands of tasks arrive at once and leave at 1000 a second. What does the
 //!   processor do all the while, and does the first to come leave first?
 //! - `queue`: what does a waiter weigh, with the future it waits in, and what does it cost to come
