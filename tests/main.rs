@@ -6,5 +6,6 @@
 )]
 
 mod bodiless;
+mod limits;
 mod reuse;
 mod transport;
