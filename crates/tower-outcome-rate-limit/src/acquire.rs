@@ -15,7 +15,7 @@ use crate::{
     queue::{Entrant, Mask, Place, Progress, mask_of},
     rule::NEVER,
     shared::{MutexGuard, Shared},
-    state::{Round, State, Units, Woken},
+    state::{State, Units, Woken},
 };
 
 /// The future of [`Budget::acquire`].
@@ -95,16 +95,6 @@ impl Acquire {
             return self.refuse(state, RefusedKind::Deadline, Some(earliest));
         }
         let mut woken = Woken::default();
-        if state.queue.len() >= state.max_queue {
-            match state.queue.newest_below(class) {
-                Some(place) => state.send_away(place, Progress::Displaced, &mut woken),
-                None => {
-                    let waiting = state.queue.len();
-                    let kind = RefusedKind::QueueFull { waiting };
-                    return self.refuse(state, kind, Some(earliest));
-                }
-            }
-        }
         let entrant = Entrant {
             class,
             cost: self.cost,
@@ -113,16 +103,8 @@ impl Acquire {
         self.place = state.queue.push(now, &entrant, Some(waker));
         self.stage = Stage::Waiting;
         // Those before it may have become free to go without anybody noticing yet.
-        let next = loop {
-            match state.grant(now, &mut woken) {
-                Round::Until(next) => break next,
-                Round::More => {
-                    drop(state);
-                    woken.wake();
-                    state = shared.lock();
-                }
-            }
-        };
+        let mut next;
+        (state, next) = shared.let_through(state, now, &mut woken);
         match state.queue.progress(self.place) {
             Progress::Waiting if until > now => {}
             // Through, or it was not to wait at all.
@@ -130,6 +112,24 @@ impl Acquire {
                 let result = self.leave(state, now, end);
                 woken.wake();
                 return result;
+            }
+        }
+        if state.queue.len() > state.max_queue {
+            match state.queue.newest_below(class) {
+                Some(place) => {
+                    state.send_away(place, Progress::Displaced, &mut woken);
+                    // It may have stood in somebody's way.
+                    (state, next) = shared.let_through(state, now, &mut woken);
+                }
+                None => {
+                    let waker = state.queue.release(self.place);
+                    let waiting = state.queue.len();
+                    let kind = RefusedKind::QueueFull { waiting };
+                    let refused = self.refuse(state, kind, Some(earliest));
+                    woken.wake();
+                    drop(waker);
+                    return refused;
+                }
             }
         }
         let waiting = state.queue.len();

@@ -12,7 +12,7 @@ use crate::{
     queue::{Entrant, Mask, Progress, mask_of},
     rule::{NEVER, nanos},
     shared::{Counted, Shared},
-    state::{Mark, Round, Units, Woken},
+    state::{Mark, Units, Woken},
 };
 
 /// The most limits of one budget.
@@ -378,11 +378,7 @@ impl Budget {
             deadline: None,
         };
         let place = state.queue.push(now, &entrant, None);
-        while state.grant(now, &mut woken) == Round::More {
-            drop(state);
-            woken.wake();
-            state = self.0.lock();
-        }
+        (state, _) = self.0.let_through(state, now, &mut woken);
         let progress = state.queue.progress(place);
         drop(state.queue.release(place));
         state.forgive_if_gone(class);
@@ -393,7 +389,10 @@ impl Budget {
             self.0.note_admitted(class, Duration::ZERO);
             return Ok(Permit::new(self.clone(), *cost, now));
         }
-        state.class_mut(class).refused += 1;
+        // Where its class must not wait, it has been sent away and counted.
+        if progress == Progress::Waiting {
+            state.class_mut(class).refused += 1;
+        }
         drop(state);
         woken.wake();
         Err(self.0.refused(class, RefusedKind::Busy, Some(earliest)))

@@ -35,6 +35,15 @@ pub(crate) struct Entrant {
     pub(crate) deadline: Option<u64>,
 }
 
+/// What stands before a newcomer, of one limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ahead {
+    pub(crate) units: u64,
+    pub(crate) requests: u64,
+    /// The highest class of those.
+    pub(crate) highest: Option<usize>,
+}
+
 /// Everybody who waits for a budget.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -219,25 +228,29 @@ impl Queue {
             .map(|lane| Place(lane.tail))
     }
 
-    /// What stands before a newcomer for certain: the units of each limit, and the number of
-    /// requests. Only lanes count that the newcomer cannot overtake, which are those that touch
-    /// nothing but what it touches too.
+    /// What stands before a newcomer for certain. Only lanes count that the newcomer cannot
+    /// overtake, which are those that touch nothing but what it touches too.
     pub(crate) fn ahead(
         &self,
         classes: std::ops::RangeInclusive<usize>,
         mask: Mask,
-    ) -> ([u64; MAX_LIMITS], u64) {
-        let mut units = [0_u64; MAX_LIMITS];
-        let mut requests = 0;
-        for lane in self.lanes[classes].iter().flatten() {
-            if lane.mask & !mask == 0 {
-                requests += u64::from(lane.len);
-                for (sum, lane) in units.iter_mut().zip(&lane.units) {
-                    *sum = sum.saturating_add(*lane);
+    ) -> [Ahead; MAX_LIMITS] {
+        let mut ahead = [Ahead::default(); MAX_LIMITS];
+        for class in classes.rev() {
+            for lane in &self.lanes[class] {
+                if lane.mask & !mask != 0 {
+                    continue;
+                }
+                for (limit, ahead) in ahead.iter_mut().enumerate() {
+                    if lane.mask & 1 << limit != 0 {
+                        ahead.units = ahead.units.saturating_add(lane.units[limit]);
+                        ahead.requests += u64::from(lane.len);
+                        ahead.highest = Some(class);
+                    }
                 }
             }
         }
-        (units, requests)
+        ahead
     }
 
     /// The next instant at which somebody gives up on its own account.

@@ -36,6 +36,19 @@ pub(crate) struct Margin {
     pub(crate) granularity: Duration,
 }
 
+/// Where units stand that wait for others to go first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    /// Their own number and that of all before them.
+    pub(crate) place: u64,
+    /// How many requests are before them.
+    pub(crate) requests: u64,
+    /// What they leave untouched.
+    pub(crate) leave: u32,
+    /// What those before them leave at least.
+    pub(crate) leave_ahead: u32,
+}
+
 /// How much of a limit is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
@@ -117,21 +130,13 @@ impl Rule {
         }
     }
 
-    /// The earliest instant at which units fit that stand behind others: `place` is their own
-    /// number and that of all before them, and `ahead` how many requests those are. Never later
-    /// than it will really be, as long as nobody gives up.
-    pub(crate) fn earliest(
-        &mut self,
-        now: u64,
-        place: u64,
-        ahead: u64,
-        leave: u32,
-        clock: &ServerClock,
-    ) -> u64 {
+    /// The earliest instant at which units fit that stand behind others. Never later than it will
+    /// really be, as long as nobody gives up.
+    pub(crate) fn earliest(&mut self, now: u64, line: Line, clock: &ServerClock) -> u64 {
         match self {
-            Self::Window(window) => window.earliest(now, place, leave, clock),
-            Self::Bucket(bucket) => bucket.earliest(now, place, leave),
-            Self::Spacing(spacing) => spacing.earliest(now, ahead),
+            Self::Window(window) => window.earliest(now, line, clock),
+            Self::Bucket(bucket) => bucket.earliest(now, line.place, line.leave),
+            Self::Spacing(spacing) => spacing.earliest(now, line.requests),
         }
     }
 

@@ -114,6 +114,26 @@ impl Shared {
             .unwrap_or_else(|| self.epoch + FAR)
     }
 
+    /// Lets through who may go now, and says when to look again. The lock is given up in between
+    /// where more are woken than fit.
+    pub(crate) fn let_through<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        now: u64,
+        woken: &mut Woken,
+    ) -> (MutexGuard<'a, State>, u64) {
+        loop {
+            match state.grant(now, woken) {
+                Round::Until(next) => return (state, next),
+                Round::More => {
+                    drop(state);
+                    woken.wake();
+                    state = self.lock();
+                }
+            }
+        }
+    }
+
     /// Something has changed for those who wait: lets through who may go now, and tells the driver
     /// if it has to look earlier.
     #[cold]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Margin, NEVER, Taken, nanos};
+use super::{Line, Margin, NEVER, Taken, nanos};
 use crate::{limit::Kind, server_clock::ServerClock};
 
 /// An exact window over a log of what was used and when.
@@ -138,41 +138,45 @@ impl Window {
         self.freed_at(excess, clock)
     }
 
-    pub(super) fn earliest(
-        &mut self,
-        now: u64,
-        place: u64,
-        leave: u32,
-        clock: &ServerClock,
-    ) -> u64 {
+    pub(super) fn earliest(&mut self, now: u64, line: Line, clock: &ServerClock) -> u64 {
         self.forget(now, clock);
-        let allowed = u64::from(self.capacity.saturating_sub(leave)).max(1);
-        let place = place.max(1);
-        let taken = u64::from(self.alive()) + u64::from(self.held);
-        if taken + place <= allowed {
+        let room = |leave| u64::from(self.capacity.saturating_sub(leave)).max(1);
+        let (own, ahead) = (room(line.leave), room(line.leave_ahead));
+        let place = line.place.max(1);
+        let (alive, held) = (u64::from(self.alive()), u64::from(self.held));
+        if alive + held + place <= own {
             return now;
         }
         // What is used from now on is forgotten this late, and no earlier.
         let turn = self.forgotten_at(now, clock);
         if let (Some(aligned), Some(_)) = (self.aligned, clock.at(now)) {
-            let excess = taken + place - allowed;
-            let alive = u64::from(self.alive());
+            let excess = alive + held + place - own;
             if excess <= alive {
                 return self.freed_at(excess, clock);
             }
-            // The rest waits for units that are used from now on. A tick frees no more of them than
-            // fit.
-            let periods = (excess - alive - 1) / allowed;
+            // The rest waits for what is used from now on. So many can go before the tick that ends
+            // that window, and as many as there is room for at each tick from there.
+            let early = |entry: &Entry| self.forgotten_at(entry.stamp, clock) < turn;
+            let early = match self.log.partition_point(early) {
+                0 => 0,
+                some => u64::from(self.log[some - 1].sum.all.wrapping_sub(self.gone.all)),
+            };
+            let before = (ahead + early).saturating_sub(alive + held);
+            let periods = place.saturating_sub(before + own).div_ceil(ahead);
             return turn.saturating_add(periods.saturating_mul(aligned.period));
         }
-        // Within a window no more than is allowed goes out: the place is a whole number of windows
-        // behind one that is near.
-        let windows = (place - 1) / allowed;
-        let near = (place - 1) % allowed + 1;
-        let excess = (taken + near).saturating_sub(allowed);
+        // Within a window no more goes out than there is room for: the place is a whole number of
+        // windows behind one that is near.
+        let (windows, near, room) = if place <= own {
+            (0, place, own)
+        } else {
+            let windows = (place - own).div_ceil(ahead);
+            (windows, place - own - (windows - 1) * ahead, ahead)
+        };
+        let excess = (alive + held + near).saturating_sub(room);
         let at = if excess == 0 {
             now
-        } else if excess <= u64::from(self.alive()) {
+        } else if excess <= alive {
             self.freed_at(excess, clock)
         } else {
             turn

@@ -1,7 +1,7 @@
 //! Whether waiting makes sense.
 
 use super::{State, Units};
-use crate::queue::Mask;
+use crate::{queue::Mask, rule::Line};
 
 // === impl State ===
 
@@ -16,17 +16,24 @@ impl State {
         } else {
             (0..=class, self.classes[class].leave)
         };
-        let (units, requests) = self.queue.ahead(classes, mask);
+        let ahead = self.queue.ahead(classes, mask);
         let mut earliest = now.max(self.gate.until()).max(self.gate.paced_until(now));
         for (limit, rule) in self.rules.iter_mut().enumerate() {
             if cost[limit] == 0 {
                 continue;
             }
-            let place = units[limit].saturating_add(u64::from(cost[limit]));
-            let at = rule
-                .earliest(now, place, requests, leave[limit], &self.clock)
-                .max(self.gate.closed_until(limit));
-            earliest = earliest.max(at);
+            // Those of higher classes leave less, and are gone sooner.
+            let above = ahead[limit].highest;
+            let line = Line {
+                place: ahead[limit].units.saturating_add(u64::from(cost[limit])),
+                requests: ahead[limit].requests,
+                leave: leave[limit],
+                leave_ahead: above.map_or(leave[limit], |above| {
+                    self.classes[above].leave[limit].min(leave[limit])
+                }),
+            };
+            let at = rule.earliest(now, line, &self.clock);
+            earliest = earliest.max(at).max(self.gate.closed_until(limit));
         }
         earliest
     }

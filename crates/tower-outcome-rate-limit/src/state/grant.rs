@@ -34,20 +34,36 @@ impl State {
         if self.queue.is_empty() {
             return Round::Until(NEVER);
         }
-        let Some(mut next) = self.expire(now, woken) else {
+        // Whose time is up at this very instant may still go.
+        if self.expire(|at| at < now, woken).is_none() {
+            return Round::More;
+        }
+        let Some(next) = self.let_through(now, woken) else {
             return Round::More;
         };
+        let waiting = self.queue.len();
+        match self.expire(|at| at <= now, woken) {
+            Some(end) if self.queue.len() == waiting => Round::Until(next.min(end)),
+            // Those who stood behind may be able to go.
+            _ => Round::More,
+        }
+    }
+
+    /// Lets everybody through who may go now, in order, and returns when to look again, or `None`
+    /// if there are more.
+    fn let_through(&mut self, now: u64, woken: &mut Woken) -> Option<u64> {
         let gate = self.gate.until();
         if now < gate {
-            return Round::Until(next.min(gate));
+            return Some(gate);
         }
+        let mut next = NEVER;
         let mut closed: Mask = 0;
         for class in 0..self.classes.len() {
             loop {
                 if let Some((owed, place)) = self.first_owed(class, closed) {
                     // What is owed comes out of the share of those who owe it.
                     match self.try_grant(now, owed, class, place, woken) {
-                        Ok(()) if woken.is_full() => return Round::More,
+                        Ok(()) if woken.is_full() => return None,
                         Ok(()) => {}
                         Err(blocked) => self.close(blocked, &mut closed, &mut next),
                     }
@@ -57,18 +73,18 @@ impl State {
                     break;
                 };
                 match self.try_grant(now, class, class, place, woken) {
-                    Ok(()) if woken.is_full() => return Round::More,
+                    Ok(()) if woken.is_full() => return None,
                     Ok(()) => {}
                     Err(blocked) => {
                         self.close(blocked, &mut closed, &mut next);
                         if blocked.by == Mask::MAX {
-                            return Round::Until(self.look_again(next));
+                            return Some(self.look_again(next));
                         }
                     }
                 }
             }
         }
-        Round::Until(self.look_again(next))
+        Some(self.look_again(next))
     }
 
     /// Units that are held are not lost in thought: when those given up on have arrived, the
@@ -108,10 +124,10 @@ impl State {
 
     /// Sends away everybody whose time is up, and returns when the next one's is, or `None` if there
     /// are more.
-    fn expire(&mut self, now: u64, woken: &mut Woken) -> Option<u64> {
+    fn expire(&mut self, is_over: impl Fn(u64) -> bool, woken: &mut Woken) -> Option<u64> {
         let mut next = NEVER;
         while let Some((at, place)) = self.queue.next_deadline() {
-            if at > now {
+            if !is_over(at) {
                 next = at;
                 break;
             }
@@ -123,7 +139,7 @@ impl State {
         for class in 0..self.classes.len() {
             while let Some((at, place)) = self.longest_wait(class) {
                 let at = at.saturating_add(self.classes[class].max_wait);
-                if at > now {
+                if !is_over(at) {
                     next = next.min(at);
                     break;
                 }

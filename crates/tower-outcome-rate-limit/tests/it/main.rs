@@ -4,8 +4,10 @@
 
 mod aligned_window;
 mod feedback;
+mod foresight;
 mod layer;
 mod queue;
+mod refusals;
 mod server_window;
 mod support;
 mod venue;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{
+    task::{JoinHandle, yield_now},
+    time::Instant,
+};
 use tower_outcome_rate_limit::{Budget, BudgetBuilder, Permit, Refused, Ticket};
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
@@ -11,6 +14,11 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
 
 pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+/// Longer than any test.
+pub(crate) fn far() -> Duration {
+    secs(1_000_000)
 }
 
 /// Windows are as long as they say.
@@ -29,4 +37,19 @@ pub(crate) fn wait(
         let result = acquire.await;
         (start.elapsed(), result)
     })
+}
+
+/// Lets so many requests go at once, and answers them.
+#[track_caller]
+pub(crate) fn take(budget: &Budget, requests: usize, ticket: Ticket) {
+    for _ in 0..requests {
+        budget.try_acquire(&ticket).unwrap().responded();
+    }
+}
+
+/// Lets everybody go as far as they can without the clock going on.
+pub(crate) async fn settled() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
 }
