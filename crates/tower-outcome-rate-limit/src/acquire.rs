@@ -296,9 +296,10 @@ impl Future for Acquire {
         let this = self.get_mut();
         match this.stage {
             Stage::Fresh => match this.budget.try_pass(this.class(), &this.cost) {
-                Some(permit) => {
+                Some(departed) => {
                     this.stage = Stage::Done;
-                    Poll::Ready(Ok(permit))
+                    let budget = this.budget.clone();
+                    Poll::Ready(Ok(Permit::new(budget, this.cost, departed)))
                 }
                 None => this.join(cx),
             },

@@ -330,11 +330,14 @@ impl Budget {
     /// The fast way, for one who overtakes nobody.
     #[inline]
     pub(crate) fn pass(&self, ticket: &Ticket) -> Option<Permit> {
-        self.try_pass(self.0.class_of(ticket), &ticket.cost.0)
+        let cost = ticket.cost.0;
+        let departed = self.try_pass(self.0.class_of(ticket), &cost)?;
+        Some(Permit::new(self.clone(), cost, departed))
     }
 
+    /// The same without the permit, which is expensive to move: returns when the request departed.
     #[inline]
-    pub(crate) fn try_pass(&self, class: usize, cost: &Units) -> Option<Permit> {
+    pub(crate) fn try_pass(&self, class: usize, cost: &Units) -> Option<u64> {
         let mut state = self.0.lock();
         let now = if self.0.holds && state.passes_at_any_time(class, cost) {
             // Nothing counts from now on: what is held counts from when it ends.
@@ -349,7 +352,7 @@ impl Budget {
         state.pass(now, class, cost);
         drop(state);
         self.0.note_admitted(class, Duration::ZERO);
-        Some(Permit::new(self.clone(), *cost, now))
+        Some(now)
     }
 
     /// The slow way: stands in line for as long as the lock is held.
@@ -371,6 +374,12 @@ impl Budget {
             return Err(self.0.refused(class, kind, None));
         }
         let earliest = state.earliest(now, class, cost, mask);
+        if state.queue.is_empty() {
+            // Nobody is in the way but the limits themselves.
+            state.class_mut(class).refused += 1;
+            drop(state);
+            return Err(self.0.refused(class, RefusedKind::Busy, Some(earliest)));
+        }
         let mut woken = Woken::default();
         let entrant = Entrant {
             class,

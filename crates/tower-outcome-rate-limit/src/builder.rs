@@ -132,13 +132,12 @@ impl BudgetBuilder {
     /// less than a class above it; if a guard leaves nothing of a burst.
     pub fn build(self) -> Result<Budget, ConfigError> {
         let config = self.check()?;
-        let name = self.name.into_boxed_str();
-        let shared = Shared::new(name, &config, self.observer);
+        let shared = Shared::new(self.name.into(), &config, self.observer);
         Ok(Budget(Counted::new(shared)))
     }
 
-    pub(crate) fn into_name_and_watch(self) -> (Box<str>, Option<Watch>) {
-        (self.name.into_boxed_str(), self.observer)
+    pub(crate) fn into_name_and_watch(self) -> (Arc<str>, Option<Watch>) {
+        (self.name.into(), self.observer)
     }
 
     pub(crate) fn check(&self) -> Result<Config, ConfigError> {

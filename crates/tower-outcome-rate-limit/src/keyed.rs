@@ -40,7 +40,7 @@ use crate::{
 pub struct KeyedBudget<K>(Arc<Map<K>>);
 
 struct Map<K> {
-    name: Box<str>,
+    name: Arc<str>,
     config: Config,
     watch: Option<Watch>,
     hash: RandomState,
@@ -131,7 +131,7 @@ impl<K: Hash + Eq> KeyedBudget<K> {
         if shard.budgets.len() >= shard.sweep_at {
             shard.sweep();
         }
-        let shared = Shared::new(map.name.clone(), &map.config, map.watch.clone());
+        let shared = Shared::new(Arc::clone(&map.name), &map.config, map.watch.clone());
         let budget = Budget(Counted::new(shared));
         shard.budgets.insert(key.to_owned(), budget.clone());
         budget

@@ -1,14 +1,14 @@
 //! Why a request was not let through.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
 /// Says that a budget did not let a request through. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    budget: Box<str>,
-    class: Box<str>,
+    budget: Arc<str>,
+    class: Arc<str>,
     kind: RefusedKind,
     retry_at: Option<Instant>,
 }
@@ -44,10 +44,10 @@ pub enum RefusedKind {
 // === impl Refused ===
 
 impl Refused {
-    pub(crate) fn new(budget: &str, class: &str, kind: RefusedKind) -> Self {
+    pub(crate) const fn new(budget: Arc<str>, class: Arc<str>, kind: RefusedKind) -> Self {
         Self {
-            budget: budget.into(),
-            class: class.into(),
+            budget,
+            class,
             kind,
             retry_at: None,
         }

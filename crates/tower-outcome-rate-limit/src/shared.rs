@@ -31,9 +31,9 @@ pub(crate) type Watch = Arc<dyn Observer>;
 
 /// What the handles of a budget share.
 pub(crate) struct Shared {
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) limits: Box<[Box<str>]>,
-    pub(crate) classes: Box<[Box<str>]>,
+    pub(crate) classes: Box<[Arc<str>]>,
     /// The class of tickets that name none.
     usual_class: usize,
     /// Whether units are held from departure to response.
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
 // === impl Shared ===
 
 impl Shared {
-    pub(crate) fn new(name: Box<str>, config: &Config, observer: Option<Watch>) -> Self {
+    pub(crate) fn new(name: Arc<str>, config: &Config, observer: Option<Watch>) -> Self {
         Self {
             name,
             limits: config
@@ -62,7 +62,7 @@ impl Shared {
             classes: config
                 .classes
                 .iter()
-                .map(|class| class.name.clone())
+                .map(|class| Arc::from(&*class.name))
                 .collect(),
             usual_class: ClassOf::Unsaid.index(config.classes.len()),
             holds: matches!(config.guard, Guard::UntilResponse { .. }),
@@ -197,7 +197,11 @@ impl Shared {
         kind: RefusedKind,
         retry_at: Option<u64>,
     ) -> Refused {
-        let mut refused = Refused::new(&self.name, &self.classes[class], kind);
+        let mut refused = Refused::new(
+            Arc::clone(&self.name),
+            Arc::clone(&self.classes[class]),
+            kind,
+        );
         if let Some(at) = retry_at.filter(|&at| at != NEVER) {
             refused = refused.with_retry_at(self.instant(at));
         }

@@ -63,8 +63,10 @@ pub(crate) struct ClassState {
 /// What keeps a request from going.
 #[derive(Clone, Copy, Debug)]
 struct Blocked {
-    /// The limits that are in the way; all of them if it is not a limit.
+    /// The limits that are in the way.
     by: Mask,
+    /// Whether it is the gate, which is in everybody's way.
+    by_gate: bool,
     /// When the first of these may be out of the way.
     first: u64,
     /// Whether one of them waits for something that is held.
@@ -217,6 +219,7 @@ impl State {
         if gate > now {
             return Some(Blocked {
                 by: Mask::MAX,
+                by_gate: true,
                 first: gate,
                 on_held: false,
             });
@@ -224,6 +227,7 @@ impl State {
         let leave = &self.classes[standing].leave;
         let mut blocked = Blocked {
             by: 0,
+            by_gate: false,
             first: NEVER,
             on_held: false,
         };

@@ -77,7 +77,7 @@ impl State {
                     Ok(()) => {}
                     Err(blocked) => {
                         self.close(blocked, &mut closed, &mut next);
-                        if blocked.by == Mask::MAX {
+                        if blocked.by_gate {
                             return Some(self.look_again(next));
                         }
                     }
