@@ -228,9 +228,6 @@ impl Budget {
     /// many seconds after the Unix epoch. From this the venue's clock is learned, which
     /// [aligned](Limit::aligned) limits count by; others do not need it.
     pub fn observe_date(&self, sent: Instant, received: Instant, date: u64) {
-        if !self.0.is_aligned {
-            return;
-        }
         let (sent, received) = (self.0.nanosecond(sent), self.0.nanosecond(received));
         let now = self.0.now();
         let mut state = self.0.lock();

@@ -248,10 +248,21 @@ impl Window {
         if from == self.log.len() {
             return;
         }
+        let gone = self.gone.all;
+        let logged = self.log[from].sum.all.wrapping_sub(gone);
+        let units = units.min(logged);
         for entry in self.log.range_mut(from..) {
             entry.sum.all = entry.sum.all.wrapping_sub(units);
         }
         self.sum.all = self.sum.all.wrapping_sub(units);
+        // The step has changed since where they are part of an entry before that: sums never fall.
+        let most = logged - units;
+        for entry in self.log.range_mut(..from).rev() {
+            if entry.sum.all.wrapping_sub(gone) <= most {
+                break;
+            }
+            entry.sum.all = gone.wrapping_add(most);
+        }
     }
 
     pub(super) fn taken(&mut self, now: u64, clock: &ServerClock) -> Taken {

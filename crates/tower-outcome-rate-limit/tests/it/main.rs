@@ -5,7 +5,9 @@
 mod aligned_window;
 mod feedback;
 mod foresight;
+mod gate;
 mod layer;
+mod limits;
 mod queue;
 mod refusals;
 mod server_window;
