@@ -59,8 +59,9 @@ impl Limiter {
 // === impl LongestWaits ===
 
 impl LongestWaits {
-    pub(crate) fn of(&self, class: &str) -> Duration {
-        lock(&self.0).get(class).copied().unwrap_or_default()
+    /// The longest wait of a class, unless nobody of it was let through.
+    pub(crate) fn of(&self, class: &str) -> Option<Duration> {
+        lock(&self.0).get(class).copied()
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Run {
 /// What a limiter did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    pub(crate) order_longest_wait: Duration,
+    pub(crate) order_longest_wait: Option<Duration>,
     /// How much of what the sweep may use was used while it waited.
     pub(crate) used_percent: Option<f64>,
 }

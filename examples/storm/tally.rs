@@ -37,6 +37,9 @@ pub(crate) struct Tally {
     pub(crate) limit_used_percent: Option<f64>,
 }
 
+/// Added, so that milliseconds are rounded up.
+const ALMOST_A_MILLISECOND: Duration = Duration::from_nanos(999_999);
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Results<'a> {
@@ -60,6 +63,7 @@ impl Tally {
         let lost = |(call, order): &(&String, &Order)| {
             order.belief == Belief::Failed && applied.contains_key(call)
         };
+        let limits = run.limits;
         Self {
             name: run.strategy,
             requests: run.sent.len(),
@@ -74,11 +78,10 @@ impl Tally {
                 .filter_map(|times| times.first())
                 .max()
                 .map_or(0, milliseconds),
-            order_longest_wait_ms: run.limits.map(|limits| {
-                milliseconds(&(limits.order_longest_wait + Duration::from_nanos(999_999)))
-            }),
-            limit_used_percent: run
-                .limits
+            order_longest_wait_ms: limits
+                .and_then(|limits| limits.order_longest_wait)
+                .map(|wait| milliseconds(&(wait + ALMOST_A_MILLISECOND))),
+            limit_used_percent: limits
                 .and_then(|limits| limits.used_percent)
                 .map(|percent| (percent * 10.0).floor() / 10.0),
         }
