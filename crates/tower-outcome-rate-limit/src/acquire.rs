@@ -87,9 +87,11 @@ impl Acquire {
             };
             return self.refuse(state, kind, None);
         }
+        // Whose time is up may still go at once, as it could if nobody waited.
+        let deadline = self.deadline.max(now);
         let until = now
             .saturating_add(state.classes()[class].max_wait())
-            .min(self.deadline);
+            .min(deadline);
         let earliest = state.earliest(now, class, &self.cost, mask);
         if earliest > until {
             return self.refuse(state, RefusedKind::Deadline, Some(earliest));
@@ -98,7 +100,7 @@ impl Acquire {
         let entrant = Entrant {
             class,
             cost: self.cost,
-            deadline: (self.deadline != NEVER).then_some(self.deadline),
+            deadline: (deadline != NEVER).then_some(deadline),
         };
         self.place = state.queue.push(now, &entrant, Some(waker));
         self.stage = Stage::Waiting;

@@ -8,11 +8,11 @@ use tokio::{
 };
 use tower_outcome_rate_limit::{Budget, BudgetBuilder, Permit, Refused, Ticket};
 
-pub(crate) fn ms(milliseconds: u64) -> Duration {
+pub(crate) const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-pub(crate) fn secs(seconds: u64) -> Duration {
+pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
