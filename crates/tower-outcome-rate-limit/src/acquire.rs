@@ -11,9 +11,9 @@ use std::{
 use tokio::runtime::Handle;
 
 use crate::{
-    Budget, Permit, Refused, RefusedKind, driver,
+    Budget, Permit, Refused, RefusedKind, Ticket, driver,
     queue::{Entrant, Mask, Place, Progress, mask_of},
-    rule::NEVER,
+    rule::{NEVER, nanos},
     shared::{MutexGuard, Shared},
     state::{State, Units, Woken},
 };
@@ -28,6 +28,8 @@ pub struct Acquire {
     cost: Units,
     /// When this request gives up; its class may give up earlier.
     deadline: u64,
+    /// Whether that is the end of its patience, and not an instant after which it is pointless.
+    is_patience: bool,
     class: u8,
     stage: Stage,
     place: Place,
@@ -44,11 +46,22 @@ enum Stage {
 
 impl Acquire {
     #[inline]
-    pub(crate) fn new(budget: Budget, class: usize, cost: Units, deadline: u64) -> Self {
+    pub(crate) fn new(budget: Budget, ticket: &Ticket) -> Self {
+        let shared = budget.shared();
+        let class = shared.class_of(ticket);
+        let deadline = match ticket.deadline {
+            Some(deadline) => shared.nanosecond(deadline),
+            None => NEVER,
+        };
+        let patience = match ticket.max_wait {
+            Some(wait) => shared.now().saturating_add(nanos(wait)),
+            None => NEVER,
+        };
         Self {
             budget,
-            cost,
-            deadline,
+            cost: ticket.cost.0,
+            deadline: deadline.min(patience),
+            is_patience: patience < deadline,
             class: class as u8,
             stage: Stage::Fresh,
             place: Place(0),
@@ -63,6 +76,11 @@ impl Acquire {
 
     fn class(&self) -> usize {
         usize::from(self.class)
+    }
+
+    /// Whether it is too late to go, even at once.
+    fn is_pointless(&self) -> bool {
+        self.deadline != NEVER && !self.is_patience && self.deadline <= self.budget.shared().now()
     }
 
     fn mask(&self) -> Mask {
@@ -87,8 +105,15 @@ impl Acquire {
             };
             return self.refuse(state, kind, None);
         }
-        // Whose time is up may still go at once, as it could if nobody waited.
-        let deadline = self.deadline.max(now);
+        if !self.is_patience && self.deadline <= now {
+            return self.refuse(state, RefusedKind::Deadline, Some(now));
+        }
+        // Whose patience is at an end may still go at once, as it could if nobody waited.
+        let deadline = if self.is_patience {
+            self.deadline.max(now)
+        } else {
+            self.deadline
+        };
         let until = now
             .saturating_add(state.classes()[class].max_wait())
             .min(deadline);
@@ -297,6 +322,7 @@ impl Future for Acquire {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match this.stage {
+            Stage::Fresh if this.is_pointless() => this.join(cx),
             Stage::Fresh => match this.budget.try_pass(this.class(), &this.cost) {
                 Some(departed) => {
                     this.stage = Stage::Done;

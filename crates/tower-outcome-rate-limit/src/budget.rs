@@ -74,8 +74,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// If it would have to wait, with the earliest instant at which it could go, or if its cost can
-    /// never fit.
+    /// If it would have to wait, with the earliest instant at which it could go; if its deadline is
+    /// over; or if its cost can never fit.
     #[inline]
     pub fn try_acquire(&self, ticket: &Ticket) -> Result<Permit, Refused> {
         match self.pass(ticket) {
@@ -102,15 +102,7 @@ impl Budget {
     /// Dropping the future leaves the queue. What it was granted and has not taken is given back.
     #[inline]
     pub fn acquire(&self, ticket: Ticket) -> Acquire {
-        let class = self.0.class_of(&ticket);
-        let mut deadline = match ticket.deadline {
-            Some(deadline) => self.0.nanosecond(deadline),
-            None => NEVER,
-        };
-        if let Some(wait) = ticket.max_wait {
-            deadline = deadline.min(self.0.now().saturating_add(nanos(wait)));
-        }
-        Acquire::new(self.clone(), class, ticket.cost.0, deadline)
+        Acquire::new(self.clone(), &ticket)
     }
 
     /// Lets nobody through for a while. A pause that is under way is made longer, never shorter, and
@@ -327,6 +319,10 @@ impl Budget {
     /// The fast way, for one who overtakes nobody.
     #[inline]
     pub(crate) fn pass(&self, ticket: &Ticket) -> Option<Permit> {
+        if ticket.deadline.is_some_and(|at| at <= Instant::now()) {
+            // Too late to go, even at once.
+            return None;
+        }
         let cost = ticket.cost.0;
         let departed = self.try_pass(self.0.class_of(ticket), &cost)?;
         Some(Permit::new(self.clone(), cost, departed))
@@ -371,11 +367,16 @@ impl Budget {
             return Err(self.0.refused(class, kind, None));
         }
         let earliest = state.earliest(now, class, cost, mask);
-        if state.queue.is_empty() {
-            // Nobody is in the way but the limits themselves.
+        let deadline = ticket.deadline.map(|at| self.0.nanosecond(at));
+        let kind = match deadline {
+            Some(deadline) if deadline <= now => RefusedKind::Deadline,
+            _ => RefusedKind::Busy,
+        };
+        // Nobody is in the way but the clock or the limits themselves.
+        if kind == RefusedKind::Deadline || state.queue.is_empty() {
             state.class_mut(class).refused += 1;
             drop(state);
-            return Err(self.0.refused(class, RefusedKind::Busy, Some(earliest)));
+            return Err(self.0.refused(class, kind, Some(earliest)));
         }
         let mut woken = Woken::default();
         let entrant = Entrant {

@@ -416,3 +416,19 @@ async fn a_request_that_expires_at_the_head_of_its_line_frees_it_at_that_instant
     assert_eq!(waited, secs(12));
     drop(permits);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whose_deadline_is_over_does_not_go_even_where_there_is_room() {
+    let budget = exact("venue")
+        .limit(Limit::sliding("requests", 5, secs(1)))
+        .build()
+        .unwrap();
+    let late = Ticket::new().deadline(Instant::now());
+    let refused = budget.try_acquire(&late).unwrap_err();
+    assert_eq!(refused.kind(), &RefusedKind::Deadline);
+    let refused = budget.acquire(late).await.unwrap_err();
+    assert_eq!(refused.kind(), &RefusedKind::Deadline);
+    assert_eq!(budget.snapshot().limits[0].held, 0);
+    let in_time = Ticket::new().deadline(Instant::now() + ms(1));
+    budget.acquire(in_time).await.unwrap().responded();
+}
