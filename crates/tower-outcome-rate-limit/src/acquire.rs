@@ -80,7 +80,7 @@ impl Acquire {
 
     /// Whether it is too late to go, even at once.
     fn is_pointless(&self) -> bool {
-        self.deadline != NEVER && !self.is_patience && self.deadline <= self.budget.shared().now()
+        self.deadline != NEVER && !self.is_patience && self.deadline < self.budget.shared().now()
     }
 
     fn mask(&self) -> Mask {
@@ -105,7 +105,7 @@ impl Acquire {
             };
             return self.refuse(state, kind, None);
         }
-        if !self.is_patience && self.deadline <= now {
+        if !self.is_patience && self.deadline < now {
             return self.refuse(state, RefusedKind::Deadline, Some(now));
         }
         // Whose patience is at an end may still go at once, as it could if nobody waited.

@@ -319,7 +319,7 @@ impl Budget {
     /// The fast way, for one who overtakes nobody.
     #[inline]
     pub(crate) fn pass(&self, ticket: &Ticket) -> Option<Permit> {
-        if ticket.deadline.is_some_and(|at| at <= Instant::now()) {
+        if ticket.deadline.is_some_and(|at| at < Instant::now()) {
             // Too late to go, even at once.
             return None;
         }
@@ -369,7 +369,7 @@ impl Budget {
         let earliest = state.earliest(now, class, cost, mask);
         let deadline = ticket.deadline.map(|at| self.0.nanosecond(at));
         let kind = match deadline {
-            Some(deadline) if deadline <= now => RefusedKind::Deadline,
+            Some(deadline) if deadline < now => RefusedKind::Deadline,
             _ => RefusedKind::Busy,
         };
         // Nobody is in the way but the clock or the limits themselves.

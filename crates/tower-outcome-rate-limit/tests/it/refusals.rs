@@ -424,6 +424,7 @@ async fn whose_deadline_is_over_does_not_go_even_where_there_is_room() {
         .build()
         .unwrap();
     let late = Ticket::new().deadline(Instant::now());
+    sleep(ms(1)).await;
     let refused = budget.try_acquire(&late).unwrap_err();
     assert_eq!(refused.kind(), &RefusedKind::Deadline);
     let refused = budget.acquire(late).await.unwrap_err();
