@@ -10,7 +10,7 @@ use crate::{
     Reported, Snapshot, Ticket,
     builder::check_burst,
     queue::{Entrant, Mask, Progress, mask_of},
-    rule::{NEVER, nanos},
+    rule::nanos,
     shared::{Counted, Shared},
     state::{Mark, Units, Woken},
 };

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     rule::NEVER,
     shared::{Counted, Shared},
-    state::{Round, Woken},
+    state::Woken,
 };
 
 /// What others know of the driver.
@@ -55,6 +55,28 @@ pub(crate) fn send(shared: &Counted<Shared>, runtime: &Handle) {
     drop(runtime.spawn(driver));
 }
 
+/// Lets through who may go now, leaves the waker at the desk, and says when to look again. Gives the
+/// desk up if nobody waits.
+pub(crate) fn attend(shared: &Shared, waker: Waker) -> Option<u64> {
+    let mut woken = Woken::default();
+    let now = shared.now();
+    let (mut state, next) = shared.let_through(shared.lock(), now, &mut woken);
+    // A model's desk is always manned.
+    let is_over = state.queue.is_empty() && !cfg!(tower_outcome_model);
+    state.desk.next = next;
+    // Wakers are neither dropped nor made under the lock.
+    let (old, unused) = if is_over {
+        state.desk.is_manned = false;
+        (state.desk.waker.take(), Some(waker))
+    } else {
+        (state.desk.waker.replace(waker), None)
+    };
+    drop(state);
+    drop((old, unused));
+    woken.wake();
+    (!is_over).then_some(next)
+}
+
 // === impl Desk ===
 
 impl Default for Desk {
@@ -75,39 +97,11 @@ impl Future for Driver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let mut woken = Woken::default();
-        let mut waker = Some(cx.waker().clone());
         loop {
-            let now = this.shared.now();
-            let mut state = this.shared.lock();
-            let round = state.grant(now, &mut woken);
-            let next = match round {
-                Round::More => {
-                    drop(state);
-                    woken.wake();
-                    continue;
-                }
-                Round::Until(next) => next,
-            };
-            if state.queue.is_empty() {
-                state.desk.is_manned = false;
-                state.desk.next = NEVER;
-                let old = state.desk.waker.take();
+            let Some(next) = attend(&this.shared, cx.waker().clone()) else {
                 this.is_done = true;
-                drop(state);
-                drop(old);
-                woken.wake();
                 return Poll::Ready(());
-            }
-            state.desk.next = next;
-            // Wakers are neither dropped nor made under the lock.
-            let old = match waker.take() {
-                Some(waker) => state.desk.waker.replace(waker),
-                None => None,
             };
-            drop(state);
-            drop(old);
-            woken.wake();
             if next == NEVER {
                 // Only something that ends can help, and that wakes the driver.
                 return Poll::Pending;
@@ -122,8 +116,6 @@ impl Future for Driver {
             if sleep.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            // Somebody may have taken the waker meanwhile, to wake it for nothing.
-            waker = Some(cx.waker().clone());
         }
     }
 }

@@ -43,6 +43,9 @@ pub(crate) struct Shared {
     pub(crate) observer: Option<Watch>,
     /// The time from which everything counts.
     epoch: Instant,
+    /// The time of a model, which checks all orders of events and has to repeat each.
+    #[cfg(tower_outcome_model)]
+    pub(crate) clock: std::sync::atomic::AtomicU64,
     /// A lock and not atomics: several limits are checked and taken together, and with the queue.
     /// It is held for a few hundred instructions, and never while foreign code runs.
     state: sync::Mutex<State>,
@@ -69,6 +72,8 @@ impl Shared {
             is_aligned: config.limits.iter().any(Limit::is_aligned),
             observer,
             epoch: Instant::now(),
+            #[cfg(tower_outcome_model)]
+            clock: std::sync::atomic::AtomicU64::new(0),
             state: sync::Mutex::new(State::new(config)),
         }
     }
@@ -90,6 +95,12 @@ impl Shared {
         }
     }
 
+    #[cfg(tower_outcome_model)]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[cfg(not(tower_outcome_model))]
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         let since = Instant::now().saturating_duration_since(self.epoch);

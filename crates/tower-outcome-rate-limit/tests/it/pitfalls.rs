@@ -169,29 +169,31 @@ async fn wakers_are_neither_woken_nor_dropped_under_the_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_owed_to_a_class_of_which_nobody_waits() {
-    let budget = exact("venue")
-        .limit(Limit::sliding("requests", 10, secs(1)))
-        .class(Class::new("order"))
-        .class(Class::new("sweep").leave_percent(90).floor_percent(50))
-        .guard(Guard::None)
-        .build()
-        .unwrap();
-    take(&budget, 10, order());
-    let orders: Vec<_> = (0..20).map(|_| wait(&budget, order())).collect();
-    let impatient = wait(&budget, Ticket::new().class(1).cost(Cost::in_order([1])));
-    settled().await;
-    impatient.abort();
-    for order in orders {
-        drop(order.await.unwrap().1.unwrap());
+    for expires in [false, true] {
+        let budget = exact("venue")
+            .limit(Limit::sliding("requests", 10, secs(1)))
+            .class(Class::new("order"))
+            .class(Class::new("sweep").leave_percent(50).floor_percent(10))
+            .guard(Guard::None)
+            .build()
+            .unwrap();
+        let sweep = |units| Ticket::new().class(1).cost(Cost::in_order([units]));
+        take(&budget, 10, order());
+        let orders: Vec<_> = (0..20).map(|_| wait(&budget, order())).collect();
+        // When ten orders have gone, it is owed one of its five units.
+        let heavy = wait(&budget, sweep(5).max_wait(ms(1400)));
+        sleep(ms(1300)).await;
+        if !expires {
+            heavy.abort();
+        }
+        sleep(ms(200)).await;
+        assert_eq!(budget.snapshot().queued, 10);
+        let light = wait(&budget, sweep(1));
+        for order in orders {
+            drop(order.await.unwrap().1.unwrap());
+        }
+        assert_eq!(light.await.unwrap().0, ms(1500), "it goes after them");
     }
-    // A sweep that comes later has no claim on what went while the other one waited.
-    let orders: Vec<_> = (0..2).map(|_| wait(&budget, order())).collect();
-    settled().await;
-    let sweep = wait(&budget, Ticket::new().class(1));
-    for order in orders {
-        assert_eq!(order.await.unwrap().0, secs(1));
-    }
-    assert_eq!(sweep.await.unwrap().0, secs(2));
 }
 
 #[tokio::test(start_paused = true)]
