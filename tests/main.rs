@@ -6,6 +6,7 @@
 )]
 
 mod bodiless;
+mod limits;
 mod reuse;
 mod timeout;
 mod transport;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
 use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
-use tower_outcome::{DeadlineLayer, RetryLayer, TimeoutLayer};
+use tower_outcome::{DeadlineLayer, Limit, RateBudget, RateLimitLayer, RetryLayer, TimeoutLayer};
 
 use crate::call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent};
 
@@ -86,6 +86,16 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Marked,
         service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_rate_limit",
+        about: "RateLimit, one exact window, held until the response",
+        bound: Some(Bound {
+            instructions: 750,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(rate_limit().layer(Bare), sent),
     },
     Case {
         name: "tower_timeout",
@@ -199,6 +209,15 @@ fn extended(mut request: Call) -> Call {
 fn off() -> RetryLayer {
     let layer = RetryLayer::builder().resend_if(|head| head.method != http::Method::POST);
     layer.build().expect("the defaults are valid")
+}
+
+/// An exact window, in which every call is logged and forgotten by itself, and never full: the loop
+/// would wait otherwise. A call takes more than a quarter of a microsecond.
+fn rate_limit() -> RateLimitLayer {
+    let budget = RateBudget::builder("venue")
+        .limit(Limit::sliding("requests", 4096, Duration::from_millis(1)))
+        .clock_tolerance(0, Duration::ZERO);
+    RateLimitLayer::new(budget.build().expect("the limit is valid"))
 }
 
 // === impl Cloning ===

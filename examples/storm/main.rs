@@ -19,6 +19,7 @@ use self::strategy::{Naive, TowerOutcome, TowerRetry};
 use self::tally::Tally;
 
 mod args;
+mod limiter;
 mod picture;
 mod progress;
 mod run;

@@ -1,5 +1,6 @@
 //! The timeline: every request, one panel for each strategy.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -35,8 +36,9 @@ const LEFT: u32 = 96;
 const RIGHT: u32 = 24;
 const INK: RGBColor = RGBColor(0x33, 0x3a, 0x40);
 const FAINT: RGBColor = RGBColor(0xe3, 0xe6, 0xe8);
-/// Joins the attempts of an order.
-const TRAIL: RGBColor = RGBColor(0xb4, 0xba, 0xbf);
+/// The way of a call from when it was due to its last request.
+const ORDER_TRAIL: RGBColor = RGBColor(0xb4, 0xba, 0xbf);
+const QUERY_TRAIL: RGBColor = RGBColor(0xd9, 0xe4, 0xee);
 
 /// Rows of queries are this many units apart, those of orders further, with a gap between.
 const QUERY_STEP: f64 = 1.0;
@@ -76,7 +78,8 @@ pub(crate) fn draw(path: &Path, seed: u64, runs: &[Run]) -> Drawn {
 fn draw_head(area: &Area<'_>, seed: u64) -> Drawn {
     let title = "A market opens: every request, as the venue saw it";
     area.draw_text(title, &bold(24), (24, 14))?;
-    let note = format!("one row for each query and each order; seed {seed}");
+    let note =
+        format!("one row for each query and each order, with a line while it waits; seed {seed}");
     area.draw_text(&note, &text(15), (650, 21))?;
     for ((name, marks), y) in Mark::LEGEND.into_iter().zip([54, 80, 106]) {
         area.draw_text(name, &bold(15), (24, y))?;
@@ -137,12 +140,19 @@ fn draw_panel(area: &Area<'_>, run: &Run, end: f64) -> Drawn {
         let (x, y) = plot.map_coordinate(&(0.0, f64::midpoint(from, to)));
         area.draw_text(&name, &side, (x - 12, y - area.get_pixel_range().1.start))?;
     }
-    for order in run.orders.keys() {
-        let mut attempts = run.sent.iter().filter(|sent| sent.call == *order);
-        if let (Some(first), Some(last)) = (attempts.next(), attempts.next_back()) {
-            let at = |sent| (seconds(sent), row(Kind::Order, sent.row));
-            plot.draw(&PathElement::new([at(first), at(last)], TRAIL))?;
-        }
+    // The last of a call replaces those before it.
+    let last: HashMap<_, _> = run.sent.iter().map(|sent| (&sent.call, sent)).collect();
+    let mut last: Vec<_> = last.into_values().collect();
+    last.sort_by_key(|sent| (sent.at, &sent.call));
+    for sent in last {
+        let trail = match sent.kind {
+            Kind::Query => QUERY_TRAIL,
+            Kind::Order => ORDER_TRAIL,
+            Kind::Question => continue,
+        };
+        let y = row(sent.kind, sent.row);
+        let way = [(sent.due.as_secs_f64(), y), (seconds(sent), y)];
+        plot.draw(&PathElement::new(way, trail))?;
     }
     for (mark, sent) in marks(run) {
         plot.draw(&mark.at((seconds(sent), row(sent.kind, sent.row))))?;

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tower_outcome_testkit::{Entry, Fault};
 
+use crate::limiter::{Usage, lock};
 use crate::progress::Progress;
 use crate::scenario::{self, Call, Kind};
 use crate::strategy::{Belief, Strategy};
@@ -21,6 +23,16 @@ pub(crate) struct Run {
     pub(crate) sent: Vec<Sent>,
     /// How often the venue banned the program.
     pub(crate) bans: usize,
+    /// Of strategies that have a limiter.
+    pub(crate) limits: Option<Limits>,
+}
+
+/// What a limiter did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) order_longest_wait: Option<Duration>,
+    /// How much of what the sweep may use was used while it waited.
+    pub(crate) used_percent: Option<f64>,
 }
 
 /// What the program knows of an order.
@@ -37,6 +49,8 @@ pub(crate) struct Sent {
     pub(crate) call: String,
     pub(crate) kind: Kind,
     pub(crate) row: usize,
+    /// When its call was due, since the market opened.
+    pub(crate) due: Duration,
     /// Since the market opened.
     pub(crate) at: Duration,
     pub(crate) fate: Fate,
@@ -64,6 +78,12 @@ impl Run {
         let venue = scenario::venue(seed)?;
         let opening = Instant::now();
         let mut progress = Progress::start(S::NAME, opening);
+        let usage = Arc::new(Mutex::new(Usage::default()));
+        let limiter = strategy.limiter();
+        let mut watch = JoinSet::new();
+        if let Some(limiter) = limiter.clone() {
+            watch.spawn(limiter.watch(Arc::clone(&usage)));
+        }
         let mut calls = HashMap::new();
         let mut under_way = JoinSet::new();
         for call in scenario::calls() {
@@ -99,6 +119,7 @@ impl Run {
             }
         }
         progress.finish();
+        watch.shutdown().await;
 
         let ledger = venue.ledger();
         ledger.settled().await;
@@ -110,6 +131,10 @@ impl Run {
                 .filter_map(|entry| Sent::of(entry, &calls))
                 .collect(),
             bans: ledger.bans(None),
+            limits: limiter.map(|limiter| Limits {
+                order_longest_wait: limiter.waits.of("order"),
+                used_percent: lock(&usage).percent(),
+            }),
         })
     }
 }
@@ -124,6 +149,7 @@ impl Sent {
             call: call.id.clone(),
             kind: call.kind,
             row: call.row,
+            due: call.due,
             at: entry.at,
             fate: match entry.answered {
                 Some(429) => Fate::RateLimited,

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 
+use crate::limiter::Limiter;
+
 mod naive;
 mod tower_outcome;
 mod tower_retry;
@@ -19,6 +21,11 @@ pub(crate) trait Strategy: Clone + Send + 'static {
 
     /// Sends a request as often as it sees fit, and says what it believes became of it.
     fn send(&self, request: Request<Full<Bytes>>) -> impl Future<Output = Belief> + Send;
+
+    /// What keeps it within the venue's limit, if anything does.
+    fn limiter(&self) -> Option<Limiter> {
+        None
+    }
 }
 
 /// What a program believes became of its request. The venue's ledger may differ.

@@ -1,5 +1,6 @@
 //! The table, and what to see in it.
 
+use std::iter;
 use std::time::Duration;
 
 use crate::args::Args;
@@ -8,12 +9,39 @@ use crate::scenario::ORDERS;
 use crate::strategy::Belief;
 use crate::tally::Tally;
 
-/// Two lines, so that a terminal of 80 columns shows the table.
-const HEADINGS: [[&str; 9]; 2] = [
-    ["", "", "", "", "orders", "APPLIED", "", "lost from", "last"],
-    [
-        "strategy", "requests", "429s", "bans", "applied", "TWICE", "unknown", "view", "order",
-    ],
+/// What each row says, and how it is read off a tally.
+type Row = (&'static str, fn(&Tally) -> String);
+
+const ROWS: [Row; 10] = [
+    ("requests", |tally| tally.requests.to_string()),
+    ("of these answered 429", |tally| {
+        tally.rate_limited.to_string()
+    }),
+    ("bans", |tally| tally.banned.to_string()),
+    ("orders placed", |tally| {
+        format!("{} of {ORDERS}", tally.orders_applied)
+    }),
+    ("orders placed TWICE", |tally| {
+        tally.applied_twice.to_string()
+    }),
+    ("orders LOST from view", |tally| tally.lost.to_string()),
+    ("orders reported as unknown", |tally| {
+        tally.unknown.to_string()
+    }),
+    ("last order placed after", |tally| {
+        let last = Duration::from_millis(tally.last_order_ms);
+        format!("{:.1} s", last.as_secs_f64())
+    }),
+    ("longest wait of an order", |tally| {
+        or_dash(tally.order_longest_wait_ms.map(|wait| format!("{wait} ms")))
+    }),
+    ("limit used while sweep waits", |tally| {
+        or_dash(
+            tally
+                .limit_used_percent
+                .map(|percent| format!("{percent:.1} %")),
+        )
+    }),
 ];
 
 /// Prints the table, what to see in it, and where the picture is.
@@ -39,9 +67,10 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
         tower_retry.banned,
     );
     println!(
-        "\ntower-outcome waits as it is told, and sends an order again only if the venue\n\
-         provably did not act on it. Of {} orders it says that nobody on this side can\n\
-         know; the venue, asked what became of them, knows:",
+        "\ntower-outcome stays within the limit: the sweep waits for it, orders do not. It\n\
+         sends an order again only if the venue provably did not act on it. Of {} orders\n\
+         it says that nobody on this side can know; the venue, asked what became of\n\
+         them, knows:",
         ours.unknown,
     );
     for (id, order) in runs.iter().flat_map(|run| &run.orders) {
@@ -63,35 +92,21 @@ fn word(asked: Option<u32>) -> &'static str {
 }
 
 fn table(tallies: &[Tally]) -> impl Iterator<Item = String> {
-    let headings = HEADINGS.map(|line| line.map(str::to_owned));
-    headings
-        .into_iter()
-        .chain(tallies.iter().map(cells))
-        .map(aligned)
+    let names = line("", tallies.iter().map(|tally| tally.name.to_owned()));
+    let rows = ROWS.iter();
+    let rows = rows.map(|(label, read)| line(label, tallies.iter().map(read)));
+    iter::once(names).chain(rows)
 }
 
-fn cells(tally: &Tally) -> [String; 9] {
-    let last_order = Duration::from_millis(tally.last_order_ms);
-    [
-        tally.name.to_owned(),
-        tally.requests.to_string(),
-        tally.rate_limited.to_string(),
-        tally.banned.to_string(),
-        format!("{}/{ORDERS}", tally.orders_applied),
-        tally.applied_twice.to_string(),
-        tally.unknown.to_string(),
-        tally.lost.to_string(),
-        format!("{:.1} s", last_order.as_secs_f64()),
-    ]
-}
-
-/// The name to the left, the numbers to the right under their headings.
-fn aligned([name, numbers @ ..]: [String; 9]) -> String {
-    let mut line = format!("{name:<13}");
-    for (column, number) in (1..).zip(&numbers) {
-        let width = HEADINGS.map(|line| line[column].len());
-        let width = width[0].max(width[1]) + 2;
-        line.push_str(&format!("{number:>width$}"));
+/// The label to the left, the values to the right under the names.
+fn line(label: &str, values: impl Iterator<Item = String>) -> String {
+    let mut line = format!("{label:<29}");
+    for value in values {
+        line.push_str(&format!("{value:>15}"));
     }
     line
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".to_owned())
 }

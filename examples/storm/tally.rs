@@ -13,7 +13,7 @@ use crate::strategy::Belief;
 ///
 /// What was sent and applied is the venue's word; what is unknown is the strategy's; an order is
 /// lost where the two contradict each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Tally {
     pub(crate) name: &'static str,
     pub(crate) requests: usize,
@@ -30,7 +30,15 @@ pub(crate) struct Tally {
     pub(crate) lost: usize,
     /// When the last of the applied orders was applied for the first time.
     pub(crate) last_order_ms: u64,
+    /// The longest time for which an order waited for the limiter, rounded up.
+    pub(crate) order_longest_wait_ms: Option<u64>,
+    /// How much of what the limiter's guarantee allows was used while the sweep waited for it, on
+    /// average, rounded down to tenths.
+    pub(crate) limit_used_percent: Option<f64>,
 }
+
+/// Added, so that milliseconds are rounded up.
+const ALMOST_A_MILLISECOND: Duration = Duration::from_nanos(999_999);
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -55,6 +63,7 @@ impl Tally {
         let lost = |(call, order): &(&String, &Order)| {
             order.belief == Belief::Failed && applied.contains_key(call)
         };
+        let limits = run.limits;
         Self {
             name: run.strategy,
             requests: run.sent.len(),
@@ -69,6 +78,12 @@ impl Tally {
                 .filter_map(|times| times.first())
                 .max()
                 .map_or(0, milliseconds),
+            order_longest_wait_ms: limits
+                .and_then(|limits| limits.order_longest_wait)
+                .map(|wait| milliseconds(&(wait + ALMOST_A_MILLISECOND))),
+            limit_used_percent: limits
+                .and_then(|limits| limits.used_percent)
+                .map(|percent| (percent * 10.0).floor() / 10.0),
         }
     }
 }
@@ -93,6 +108,7 @@ mod tests {
             call: call.to_owned(),
             kind: Kind::Order,
             row: 0,
+            due: Duration::ZERO,
             at: Duration::from_millis(at),
             fate,
             applied,
@@ -109,6 +125,7 @@ mod tests {
             orders: BTreeMap::from([("order".to_owned(), order)]),
             sent,
             bans: 0,
+            limits: None,
         }
     }
 

@@ -17,10 +17,9 @@ use hyper_util::{
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_outcome::{
-    Answer, Attempt, Backoff, BoxError, Budget, CallReport, ConnectTimeoutLayer,
-    ConnectionLimitLayer, DeadlineLayer, Failure, HttpClassifier, Judged, Outcome, Reason,
-    ReplayBody, ReplayLayer, RetryLayer, TimeoutLayer, Timeouts, WitnessBody, WitnessConnector,
-    WitnessLayer,
+    Answer, Attempt, Backoff, BoxError, CallReport, ConnectTimeoutLayer, ConnectionLimitLayer,
+    DeadlineLayer, Failure, HttpClassifier, Judged, Outcome, Reason, ReplayBody, ReplayLayer,
+    RetryBudget, RetryLayer, TimeoutLayer, Timeouts, WitnessBody, WitnessConnector, WitnessLayer,
     replay::ReplayService,
     retry::Retry,
     timeout::{ConnectTimeout, ConnectionLimit, DeadlineService, SentBody, Timeout},
@@ -161,7 +160,7 @@ fn stack(protocol: Protocol, tally: &Arc<Tally>) -> Stack {
                 .cap(Duration::from_millis(5)),
         )
         // The point is to send as much as is allowed, not to spare the venue.
-        .budget(Budget::unlimited())
+        .budget(RetryBudget::unlimited())
         .build()
         .expect("a valid configuration");
     ServiceBuilder::new()

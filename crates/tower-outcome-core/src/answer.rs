@@ -83,7 +83,16 @@ impl Answer {
             Self::NotApplied { .. } => Delivery::Refused,
             _ => Delivery::Answered,
         };
-        Decision::new(self.outcome(repeatable, attempt), delivery)
+        Decision::new(self.outcome(repeatable, attempt), delivery).with_after(self.after())
+    }
+
+    /// Returns how long the server asked to be left alone.
+    #[must_use]
+    pub const fn after(self) -> Option<RetryAfter> {
+        match self {
+            Self::NotApplied { after, .. } | Self::Unclear { after, .. } => after,
+            Self::Applied | Self::Duplicate | Self::Rejected { .. } => None,
+        }
     }
 }
 

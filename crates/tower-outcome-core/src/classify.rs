@@ -4,7 +4,7 @@ use std::{error::Error, fmt};
 
 use http::{HeaderMap, request, response};
 
-use crate::{Answer, Attempt, Delivery, Outcome, Reason, Repeatable};
+use crate::{Answer, Attempt, Delivery, Outcome, Reason, Repeatable, RetryAfter};
 
 mod grpc;
 mod http_status;
@@ -33,6 +33,15 @@ pub trait Classify {
 
     /// Looks at a request before it is sent.
     fn call(&self, request: &request::Parts) -> Self::Call;
+
+    /// Looks at a request of which only the answer is going to be understood, and not whether it may
+    /// be sent again: by default in the same way.
+    ///
+    /// For layers that want to know what a server said and nothing else, at a lower price: what
+    /// [`repeatable`](Self::repeatable) returns of such a call means nothing.
+    fn glance(&self, request: &request::Parts) -> Self::Call {
+        self.call(request)
+    }
 
     /// Says whether sending that request twice is harmless.
     fn repeatable(&self, call: &Self::Call) -> Repeatable;
@@ -75,6 +84,9 @@ pub struct Decision {
     pub outcome: Outcome,
     /// How far it got.
     pub delivery: Delivery,
+    /// How long the server asked to be left alone, whatever became of this request: a refusal that
+    /// is final, or an answer that says nothing about this request, may still close a gate.
+    pub after: Option<RetryAfter>,
 }
 
 /// What a response head says.
@@ -117,9 +129,20 @@ impl Decision {
     /// The server did what was asked.
     pub const SUCCESS: Self = Self::new(Outcome::Success, Delivery::Answered);
 
-    /// Creates a decision.
+    /// Creates a decision; the wait is that of the outcome, if it has one.
     #[must_use]
     pub const fn new(outcome: Outcome, delivery: Delivery) -> Self {
-        Self { outcome, delivery }
+        Self {
+            outcome,
+            delivery,
+            after: outcome.after(),
+        }
+    }
+
+    /// Sets how long the server asked to be left alone.
+    #[must_use]
+    pub const fn with_after(mut self, after: Option<RetryAfter>) -> Self {
+        self.after = after;
+        self
     }
 }

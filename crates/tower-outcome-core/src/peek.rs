@@ -15,10 +15,12 @@ use crate::BoxError;
 
 mod body;
 mod cut_short;
+mod inspect;
 mod read;
 
 pub use body::PeekBody;
 pub use cut_short::CutShort;
+pub use inspect::Inspect;
 pub use read::{FirstFrame, Peek, Peeked};
 
 /// Wraps the error of a body that is handed on, for example to say what it means for the call.

@@ -39,6 +39,8 @@ pub enum NotRetried {
     Exhausted,
     /// The server asked for a longer wait than is ever slept.
     HintTooLong,
+    /// A limit on this side did not let it through; trying again would only queue once more.
+    LocalLimit,
     /// The service below refused to become ready for another attempt.
     NotReady(NotReady),
     /// The outcome does not allow it: it is permanent or unknown.
@@ -193,6 +195,7 @@ impl NotRetried {
             Self::Elapsed => "elapsed",
             Self::Exhausted => "exhausted",
             Self::HintTooLong => "hint_too_long",
+            Self::LocalLimit => "local_limit",
             Self::NotReady(_) => "not_ready",
             Self::Outcome => "outcome",
             Self::SwitchedOff => "switched_off",

@@ -13,9 +13,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{
-    Attempt, BodySeen, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Replay,
-    Verdict,
-    peek::{FirstFrame, Peek, PeekBody, Peeked},
+    Attempt, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Replay, Verdict,
+    peek::{Inspect, Peek, PeekBody},
 };
 use tower_service::Service;
 
@@ -60,9 +59,7 @@ pin_project! {
 /// A response whose body is being looked at.
 struct Peeking<RB> {
     trail: Trail,
-    head: response::Parts,
-    peek: Peek<RB>,
-    whole: bool,
+    inspect: Inspect<RB>,
 }
 
 /// What an attempt came to.
@@ -165,9 +162,10 @@ where
                 }
                 // ## (Sending | Resending) => Peeking
                 (Some(Heard::Response(head, body, verdict)), _) => {
-                    let peeking = Peeking::new(take(&mut trail), head, body, verdict);
+                    let trail = take(&mut trail);
+                    let inspect = Inspect::new(head, body, verdict);
                     this.state.set(State::Peeking {
-                        peeking: Box::new(peeking),
+                        peeking: Box::new(Peeking { trail, inspect }),
                     });
                     continue;
                 }
@@ -195,16 +193,18 @@ where
                 }
                 // ## Peeking => (Done | Waiting)
                 (None, StateProj::Peeking { peeking }) => {
-                    let decision = ready!(peeking.poll(cx, course));
+                    let Peeking { trail, inspect } = &mut **peeking;
+                    let classifier = &course.config.classifier;
+                    let decision =
+                        ready!(inspect.poll_decision(cx, classifier, &course.call, trail.attempt));
                     let StateOwned::Peeking { peeking } =
                         this.state.as_mut().project_replace(State::Done)
                     else {
                         unreachable!("it was peeking a line above");
                     };
-                    let Peeking {
-                        trail, head, peek, ..
-                    } = *peeking;
-                    let peek = peek.into_body().peek(course.config.drain_limit);
+                    let Peeking { trail, inspect } = *peeking;
+                    let (head, body) = inspect.into_parts();
+                    let peek = body.peek(course.config.drain_limit);
                     course.conclude(trail, LastResult::Response(head, peek), decision)
                 }
                 // ## Waiting => (Waiting | Resending | Done)
@@ -325,63 +325,6 @@ where
             .field("state", &state)
             .field("call", &self.course.call)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Peeking ===
-
-impl<RB> Peeking<RB>
-where
-    RB: Body + Unpin,
-    RB::Error: Into<BoxError>,
-{
-    fn new(trail: Trail, head: response::Parts, body: RB, verdict: Verdict) -> Self {
-        let (limit, whole) = match verdict {
-            Verdict::NeedsBody { limit } => (limit, true),
-            _ => (0, false),
-        };
-        Self {
-            trail,
-            head,
-            peek: PeekBody::new(body).peek(limit),
-            whole,
-        }
-    }
-
-    fn poll<S, B, C: Classify>(
-        &mut self,
-        cx: &mut Context<'_>,
-        course: &Course<S, B, C>,
-    ) -> Poll<Decision> {
-        let bytes;
-        let seen = if self.whole {
-            match ready!(self.peek.poll_peek(cx)) {
-                Peeked::Complete(body) => {
-                    bytes = body;
-                    BodySeen::Whole {
-                        body: &bytes,
-                        trailers: self.peek.trailers(),
-                    }
-                }
-                Peeked::TooLarge => BodySeen::TooLarge,
-                Peeked::Failed => BodySeen::Failed,
-            }
-        } else {
-            match ready!(self.peek.poll_first(cx)) {
-                FirstFrame::Data => BodySeen::Began,
-                FirstFrame::Trailers(trailers) => BodySeen::Whole {
-                    body: &[],
-                    trailers: Some(trailers),
-                },
-                FirstFrame::End => BodySeen::Whole {
-                    body: &[],
-                    trailers: None,
-                },
-                FirstFrame::Failed => BodySeen::Failed,
-            }
-        };
-        let classifier = &course.config.classifier;
-        Poll::Ready(classifier.body(&course.call, self.trail.attempt, &self.head, seen))
     }
 }
 

@@ -20,6 +20,7 @@
 //!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   RateLimitLayer        one permit per wire request, by priority
 //!   TimeoutLayer          bounds one attempt
 //!   WitnessLayer          proves how far each attempt got
 //!         hyper-util client (WitnessConnector around its connector) or tonic Channel
@@ -72,6 +73,7 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `timeout` | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
@@ -90,13 +92,22 @@ pub use tower_outcome_core::*;
 
 pub mod docs;
 
+/// Staying within the venue's limits, orders first.
+#[cfg(feature = "rate-limit")]
+pub use tower_outcome_rate_limit as rate_limit;
+#[cfg(feature = "rate-limit")]
+pub use tower_outcome_rate_limit::{
+    Budget as RateBudget, Class, Cost, Guard, KeyedBudget, Limit, RateLimitLayer, Refused, Routes,
+    Scope, Ticket, UsageHeaders,
+};
+
 /// Sending a request again, only when that is proven or declared safe.
 #[cfg(feature = "retry")]
 pub use tower_outcome_retry as retry;
 #[cfg(feature = "retry")]
 pub use tower_outcome_retry::{
-    Backoff, Budget, HintPolicy, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter, NoResend,
-    RetryLayer,
+    Backoff, Budget as RetryBudget, HintPolicy, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter,
+    NoResend, RetryLayer,
 };
 
 /// Bounding a call, an attempt, a connection and a queue.

@@ -110,7 +110,7 @@ impl HttpClassifier {
                 body: &[],
             };
             if let Some(answer) = rule.judge(seen) {
-                return Verdict::Decided(answer.decide(call.repeatable, attempt));
+                return Verdict::Decided(self.decide(answer, call, attempt, head));
             }
         }
         if may_have_body(call, head.status)
@@ -120,7 +120,25 @@ impl HttpClassifier {
                 limit: table.body_limit,
             };
         }
-        Verdict::Decided(self.status(head).decide(call.repeatable, attempt))
+        Verdict::Decided(self.decide(self.status(head), call, attempt, head))
+    }
+
+    /// Combines what the server said with the request, and with the wait it asked for even where it
+    /// refused for good, as with a ban.
+    fn decide(
+        &self,
+        answer: Answer,
+        call: &HttpCall,
+        attempt: Attempt,
+        head: &response::Parts,
+    ) -> Decision {
+        let decision = answer.decide(call.repeatable, attempt);
+        let throttled = decision.outcome.reason().is_some_and(Reason::is_throttling);
+        if throttled && decision.after.is_none() {
+            decision.with_after(self.after(head))
+        } else {
+            decision
+        }
     }
 
     /// What the status says, where no rule spoke.
@@ -196,6 +214,14 @@ impl Classify for HttpClassifier {
         }
     }
 
+    #[inline]
+    fn glance(&self, request: &request::Parts) -> HttpCall {
+        HttpCall {
+            repeatable: Repeatable::No,
+            answer_has_body: !matches!(request.method, Method::HEAD | Method::CONNECT),
+        }
+    }
+
     fn repeatable(&self, call: &HttpCall) -> Repeatable {
         call.repeatable
     }
@@ -246,7 +272,7 @@ impl Classify for HttpClassifier {
                 _ => unread(by_status, call.repeatable, true),
             },
         };
-        answer.decide(call.repeatable, attempt)
+        self.decide(answer, call, attempt, head)
     }
 
     fn error(&self, call: &HttpCall, attempt: Attempt, error: &(dyn Error + 'static)) -> Decision {

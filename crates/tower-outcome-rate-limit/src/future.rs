@@ -1,0 +1,306 @@
+//! The response future.
+
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use http::{Request, Response, request};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tokio::time::Instant;
+use tower_outcome_core::{
+    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, NotRetried,
+    Outcome, Phase, Reason, Repeatable, RetryAfter, Verdict,
+    delivery::Proof,
+    peek::{Inspect, PeekBody},
+};
+use tower_service::Service;
+
+use crate::{
+    Acquire, Refused,
+    feedback::{self, Notes},
+    layer::Config,
+    leave::Leave,
+};
+
+pin_project! {
+    /// The response future of [`RateLimit`](crate::RateLimit).
+    ///
+    /// Dropping it leaves the queue, or gives back what was granted, as long as nothing was sent.
+    /// Once the inner service has been called, the request counts.
+    // `F` is the future of `S`; see the response future of Retry for why it is a parameter.
+    pub struct ResponseFuture<F, S, B, C, RB>
+    where
+        C: Classify,
+    {
+        #[pin]
+        state: State<F, C::Call, RB>,
+        unsent: Option<Unsent<S, B>>,
+        leave: Leave,
+        notes: Option<Box<Notes>>,
+        config: Arc<Config<C>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[project_replace = StateOwned]
+    enum State<F, T, RB> {
+        // So many of the budgets have let it through, the narrowest first. When all have, the inner
+        // service is made ready.
+        Asking { passed: usize },
+        // Waiting for the next one. Nothing of the inner service is held meanwhile.
+        Waiting { acquire: Acquire, passed: usize },
+        // It has been sent.
+        Sending { #[pin] future: F, call: T },
+        // The head is here, and the classifier wants to see the body.
+        Inspecting { inspect: Box<Inspect<RB>>, call: T },
+        Done,
+    }
+}
+
+/// A request that has not been sent, and the service to send it with.
+pub(crate) struct Unsent<S, B> {
+    pub(crate) service: S,
+    pub(crate) head: request::Parts,
+    pub(crate) body: B,
+}
+
+// === impl ResponseFuture ===
+
+impl<F, S, B, C, RB> ResponseFuture<F, S, B, C, RB>
+where
+    C: Classify,
+{
+    #[inline]
+    pub(crate) fn new(unsent: Unsent<S, B>, config: Arc<Config<C>>) -> Self {
+        Self {
+            state: State::Asking { passed: 0 },
+            unsent: Some(unsent),
+            leave: Leave::default(),
+            notes: None,
+            config,
+        }
+    }
+}
+
+impl<F, S, B, C, RB> Future for ResponseFuture<F, S, B, C, RB>
+where
+    F: Future<Output = Result<Response<RB>, S::Error>>,
+    S: Service<Request<B>, Response = Response<RB>, Future = F>,
+    S::Error: Into<BoxError>,
+    C: Classify,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Output = Result<Response<PeekBody<RB>>, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let config = &**this.config;
+        loop {
+            match this.state.as_mut().project() {
+                // ## Asking => (Waiting | Sending | Done)
+                StateProj::Asking { passed } => {
+                    let Some(unsent) = this.unsent else {
+                        return Poll::Pending;
+                    };
+                    if let Some(acquire) = ask(config, &unsent.head, passed, this.leave) {
+                        let passed = *passed;
+                        this.state.set(State::Waiting { acquire, passed });
+                        continue;
+                    }
+                    if let Err(error) = ready!(unsent.service.poll_ready(cx)) {
+                        this.leave.refund();
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error.into()));
+                    }
+                    let Some(Unsent {
+                        mut service,
+                        head,
+                        body,
+                    }) = this.unsent.take()
+                    else {
+                        return Poll::Pending;
+                    };
+                    if config.learns {
+                        *this.notes = Some(Notes::take(this.leave));
+                    }
+                    this.leave.send();
+                    let call = config.classifier.glance(&head);
+                    let future = service.call(Request::from_parts(head, body));
+                    this.state.set(State::Sending { future, call });
+                }
+                // ## Waiting => (Asking | Done)
+                StateProj::Waiting { acquire, passed } => {
+                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
+                        note_waiting(this.unsent.as_ref());
+                        return Poll::Pending;
+                    };
+                    match result {
+                        Ok(permit) => {
+                            this.leave.add(permit);
+                            let passed = *passed + 1;
+                            this.state.set(State::Asking { passed });
+                        }
+                        Err(refused) => {
+                            this.leave.refund();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(give_up(refused)));
+                        }
+                    }
+                }
+                // ## Sending => (Inspecting | Done)
+                StateProj::Sending { future, call } => {
+                    let result = ready!(future.poll(cx));
+                    let response = match result {
+                        Ok(response) => response,
+                        Err(error) => {
+                            let error = error.into();
+                            conclude(config, call, this.leave, &*error);
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error));
+                        }
+                    };
+                    let (head, body) = response.into_parts();
+                    if let Some(notes) = this.notes {
+                        feedback::learn(config, this.leave, notes, &head);
+                    }
+                    this.leave.respond();
+                    if config.closes_gate {
+                        match config.classifier.response(call, Attempt::FIRST, &head) {
+                            Verdict::Decided(decision) => {
+                                feedback::heed(config, this.leave, &head, decision);
+                            }
+                            verdict => {
+                                let call = call.clone();
+                                let inspect = Box::new(Inspect::new(head, body, verdict));
+                                this.state.set(State::Inspecting { inspect, call });
+                                continue;
+                            }
+                        }
+                    }
+                    this.state.set(State::Done);
+                    return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
+                }
+                // ## Inspecting => Done
+                StateProj::Inspecting { inspect, call } => {
+                    let decision =
+                        ready!(inspect.poll_decision(cx, &config.classifier, call, Attempt::FIRST));
+                    let StateOwned::Inspecting { inspect, .. } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("it was inspecting a line above");
+                    };
+                    let (head, body) = inspect.into_parts();
+                    feedback::heed(config, this.leave, &head, decision);
+                    return Poll::Ready(Ok(Response::from_parts(head, body)));
+                }
+                // Polled after completion, which the contract of futures leaves open.
+                StateProj::Done => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Asks the budgets that have not let the request through yet, and says which one it has to wait
+/// for.
+#[inline]
+fn ask<C>(
+    config: &Config<C>,
+    head: &request::Parts,
+    passed: &mut usize,
+    leave: &mut Leave,
+) -> Option<Acquire> {
+    while let Some(scope) = config.scopes.get(*passed) {
+        let budget = scope.budget(head);
+        let ticket = scope.ticket(head);
+        match budget.pass(&ticket) {
+            Some(permit) => leave.add(permit),
+            None => return Some(budget.acquire(ticket)),
+        }
+        *passed += 1;
+    }
+    None
+}
+
+/// Tells those above that the call waits in a queue.
+#[cold]
+fn note_waiting<S, B>(unsent: Option<&Unsent<S, B>>) {
+    let context = unsent.and_then(|unsent| CallContext::of(&unsent.head.extensions));
+    if let Some(context) = context {
+        context.enter(Phase::Queued);
+    }
+}
+
+/// The inner service has failed: what was granted is given back if nothing was sent.
+#[cold]
+fn conclude<C: Classify>(
+    config: &Config<C>,
+    call: &C::Call,
+    leave: &mut Leave,
+    error: &(dyn Error + 'static),
+) {
+    let delivery = match Failure::of(error) {
+        Some(failure) => failure.delivery(),
+        None => Proof::of(error).delivery,
+    };
+    match delivery {
+        Delivery::NotSent => leave.refund(),
+        Delivery::Refused | Delivery::Answered => leave.respond(),
+        // It may still arrive.
+        _ => leave.give_up(),
+    }
+    if config.closes_gate {
+        let decision = config.classifier.error(call, Attempt::FIRST, error);
+        feedback::heed_error(leave, decision);
+    }
+}
+
+/// What the caller gets who was not let through. A Retry above does not try again: it would only
+/// stand in line once more, and at the end.
+#[cold]
+fn give_up(refused: Refused) -> BoxError {
+    let reason = Reason::LocalLimit;
+    let outcome = if refused.is_final() {
+        Outcome::Permanent { reason }
+    } else {
+        let after = refused.retry_after(Instant::now());
+        Outcome::Retryable {
+            reason,
+            after: after.map(|delay| RetryAfter::new(delay, HintForm::Custom)),
+        }
+    };
+    let report = CallReport::new(outcome, Delivery::NotSent, Repeatable::No)
+        .with_attempts(0, Duration::ZERO)
+        .with_after(outcome.after())
+        .with_not_retried(Some(NotRetried::LocalLimit));
+    Failure::new(outcome, Delivery::NotSent, refused)
+        .with_report(report)
+        .into()
+}
+
+impl<F, S, B, C, RB> fmt::Debug for ResponseFuture<F, S, B, C, RB>
+where
+    C: Classify,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Asking { .. } => "asking",
+            State::Waiting { .. } => "waiting",
+            State::Sending { .. } => "sending",
+            State::Inspecting { .. } => "inspecting",
+            State::Done => "done",
+        };
+        f.debug_struct("ResponseFuture")
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}

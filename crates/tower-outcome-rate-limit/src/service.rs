@@ -1,0 +1,91 @@
+//! The service.
+
+use std::{
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response};
+use http_body::Body;
+use tower_outcome_core::{BoxError, Classify, HttpClassifier, peek::PeekBody};
+use tower_service::Service;
+
+use crate::{
+    future::{ResponseFuture, Unsent},
+    layer::Config,
+};
+
+/// Lets requests through as a budget allows, in the order of their classes.
+///
+/// See the [crate docs](crate) for an example.
+#[derive(Debug)]
+pub struct RateLimit<S, C = HttpClassifier> {
+    inner: S,
+    config: Arc<Config<C>>,
+}
+
+// === impl RateLimit ===
+
+impl<S, C> RateLimit<S, C> {
+    pub(crate) const fn new(inner: S, config: Arc<Config<C>>) -> Self {
+        Self { inner, config }
+    }
+
+    /// Returns the inner service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, mutably.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Returns the inner service, by value.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S: Clone, C> Clone for RateLimit<S, C> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            config: Arc::clone(&self.config),
+        }
+    }
+}
+
+impl<S, C, B, RB> Service<Request<B>> for RateLimit<S, C>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    C: Classify,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Response = Response<PeekBody<RB>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, S, B, C, RB>;
+
+    /// Always ready. What a request has to wait for is known only when it is here; and an inner
+    /// service that was made ready would stay reserved for the whole wait.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (head, body) = request.into_parts();
+        // Neither of the two is ready: the future makes the one that it takes along so.
+        let clone = self.inner.clone();
+        let service = mem::replace(&mut self.inner, clone);
+        let unsent = Unsent {
+            service,
+            head,
+            body,
+        };
+        ResponseFuture::new(unsent, Arc::clone(&self.config))
+    }
+}
