@@ -10,8 +10,8 @@ use socket2::{Domain, Socket, Type};
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_outcome::{
     Backoff, Bound, BoxError, CallReport, ConnectionLimitLayer, DeadlineLayer, Delivery, Elapsed,
-    Failure, IdempotencyKeyLayer, Jitter, NotRetried, Outcome, Phase, Reason, RetryLayer,
-    TimeoutLayer, Timeouts, WitnessConnector, WitnessLayer,
+    Failure, IdempotencyKeyLayer, Jitter, Limit, NotRetried, Outcome, Phase, RateBudget,
+    RateLimitLayer, Reason, RetryLayer, TimeoutLayer, Timeouts, WitnessConnector, WitnessLayer,
 };
 use tower_outcome_testkit::{Answer, Fault, Point, Venue};
 
@@ -200,4 +200,30 @@ async fn without_a_bound_of_the_attempt_the_deadline_learns_from_the_witness_bel
         assert_eq!(elapsed.phase(), Phase::AwaitingHead);
         assert_eq!(failure.report().unwrap().attempts(), 1);
     }
+}
+
+/// A request that waits for the limiter has been handed to nobody, and the whole stack knows.
+#[tokio::test]
+async fn a_call_whose_time_is_over_in_the_limiters_queue_was_not_sent() {
+    let venue = Venue::start().unwrap();
+    let timeouts = Timeouts::builder().call(millis(300)).build().unwrap();
+    let budget =
+        RateBudget::builder("orders").limit(Limit::sliding("one", 1, Duration::from_secs(600)));
+    let limit = ConnectionLimitLayer::builder(4).timeouts(&timeouts);
+    let stack = ServiceBuilder::new()
+        .layer(DeadlineLayer::new(&timeouts))
+        .layer(RetryLayer::new())
+        .layer(RateLimitLayer::new(budget.build().unwrap()))
+        .layer(limit.build().unwrap())
+        .layer(TimeoutLayer::new(&timeouts))
+        .layer(WitnessLayer::new())
+        .service(client(&timeouts, Protocol::Http1, nodelay()));
+    let post = || order(Method::POST, &venue.url("/orders"), None);
+    let first = within(stack.clone().oneshot(post())).await.unwrap();
+    assert_eq!(first.status(), 200);
+    let error = within(stack.oneshot(post())).await.unwrap_err();
+    let failure = Failure::of(&*error).unwrap();
+    assert_eq!(failure.delivery(), Delivery::NotSent);
+    assert!(!failure.outcome().is_unknown());
+    assert_eq!(venue.ledger().applied("order-1"), 1);
 }
