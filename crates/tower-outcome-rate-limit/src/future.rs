@@ -15,8 +15,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, NotRetried,
-    Outcome, Phase, Reason, Repeatable, RetryAfter, Verdict,
+    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, Hold,
+    NotRetried, Outcome, Phase, Reason, Repeatable, RetryAfter, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
@@ -42,6 +42,8 @@ pin_project! {
         #[pin]
         state: State<F, C::Call, RB>,
         unsent: Option<Unsent<S, B>>,
+        // A deadline above that strikes meanwhile knows that nothing was sent.
+        hold: Option<Hold>,
         leave: Leave,
         notes: Option<Box<Notes>>,
         config: Arc<Config<C>>,
@@ -80,8 +82,10 @@ where
 {
     #[inline]
     pub(crate) fn new(unsent: Unsent<S, B>, config: Arc<Config<C>>) -> Self {
+        let context = CallContext::of(&unsent.head.extensions);
         Self {
             state: State::Asking { passed: 0 },
+            hold: context.map(|context| context.hold("rate_limit", Phase::Queued)),
             unsent: Some(unsent),
             leave: Leave::default(),
             notes: None,
@@ -134,17 +138,14 @@ where
                         *this.notes = Some(Notes::take(this.leave));
                     }
                     this.leave.send();
+                    *this.hold = None;
                     let call = config.classifier.glance(&head);
                     let future = service.call(Request::from_parts(head, body));
                     this.state.set(State::Sending { future, call });
                 }
                 // ## Waiting => (Asking | Done)
                 StateProj::Waiting { acquire, passed } => {
-                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
-                        note_waiting(this.unsent.as_ref());
-                        return Poll::Pending;
-                    };
-                    match result {
+                    match ready!(Pin::new(acquire).poll(cx)) {
                         Ok(permit) => {
                             this.leave.add(permit);
                             let passed = *passed + 1;
@@ -229,15 +230,6 @@ fn ask<C>(
         *passed += 1;
     }
     None
-}
-
-/// Tells those above that the call waits in a queue.
-#[cold]
-fn note_waiting<S, B>(unsent: Option<&Unsent<S, B>>) {
-    let context = unsent.and_then(|unsent| CallContext::of(&unsent.head.extensions));
-    if let Some(context) = context {
-        context.enter(Phase::Queued);
-    }
 }
 
 /// The inner service has failed: what was granted is given back if nothing was sent.

@@ -309,11 +309,6 @@ impl Queue {
             .filter_map(|place| self.slab.take_waker(place.0))
             .collect()
     }
-
-    #[cfg(test)]
-    pub(crate) fn slots(&self) -> usize {
-        self.slab.slots()
-    }
 }
 
 /// The limits that a cost touches.

@@ -75,7 +75,7 @@
 //! |---|---|
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
-//! | `timeout` | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
+//! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |

@@ -193,9 +193,4 @@ impl Slab {
             next(self.nodes[index as usize].behind)
         })
     }
-
-    #[cfg(test)]
-    pub(super) fn slots(&self) -> usize {
-        self.nodes.len()
-    }
 }
