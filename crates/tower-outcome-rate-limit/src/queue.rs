@@ -322,3 +322,6 @@ pub(crate) fn mask_of(cost: &[u32; MAX_LIMITS], limits: usize) -> Mask {
     }
     mask
 }
+
+#[cfg(test)]
+mod tests;
