@@ -186,6 +186,11 @@ impl Slab {
         node.is_some_and(|node| node.arrival == arrival && node.progress == Progress::Waiting)
     }
 
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// A node and all behind it.
     pub(super) fn walk(&self, head: u32) -> impl Iterator<Item = u32> + '_ {
         let next = |index: u32| Some(index).filter(|&index| index != NIL);

@@ -111,12 +111,12 @@ fn the_memory_of_a_rush_is_given_back_when_it_is_over() {
     let places: Vec<_> = (0..10_000)
         .map(|at| queue.push(0, &entrant(Some(at)), None))
         .collect();
-    assert_eq!(queue.slots(), 10_000);
+    assert_eq!(queue.slab.slots(), 10_000);
     for place in places {
         queue.release(place);
     }
     assert!(queue.is_empty());
-    assert_eq!(queue.slots(), 0);
+    assert_eq!(queue.slab.slots(), 0);
     assert_eq!(queue.next_deadline(), None);
 }
 
@@ -128,7 +128,7 @@ fn places_of_those_who_left_are_used_again() {
         let place = queue.push(0, &entrant(Some(5)), None);
         queue.release(place);
     }
-    assert_eq!(queue.slots(), 2);
+    assert_eq!(queue.slab.slots(), 2);
     assert_eq!(queue.next_deadline(), None);
     queue.release(last);
 }
