@@ -7,9 +7,10 @@ use clap::Parser;
 /// A market opens: one storm of requests, weathered in three ways.
 ///
 /// Forty symbols are swept twice while 24 orders are placed, over real sockets, against a venue that
-/// allows 200 requests a minute (scaled down to 3 seconds), bans clients that keep calling, and
-/// loses some answers. A naive loop, tower's Retry and tower-outcome go through the same storm one
-/// after the other. It takes about ten seconds; everything runs on this machine.
+/// allows 200 requests a minute (scaled down to 3 seconds), bans clients that keep calling, loses
+/// some answers and sits on others; one connection in twelve gets lost. A naive loop, tower's Retry
+/// and tower-outcome go through the same storm one after the other. It takes about ten seconds;
+/// everything runs on this machine.
 ///
 /// Progress goes to stderr, the result to stdout.
 #[derive(Debug, Parser)]
