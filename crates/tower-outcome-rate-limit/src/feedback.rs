@@ -1,6 +1,6 @@
 //! What budgets learn from answers.
 
-use http::{HeaderMap, header, response};
+use http::{HeaderMap, StatusCode, header, response};
 use tokio::time::Instant;
 use tower_outcome_core::{Decision, Reason, RetryAfter};
 
@@ -74,7 +74,11 @@ fn close<C>(config: &Config<C>, leave: &Leave, head: &response::Parts, after: Op
     let hint = after.map(|after| after.delay());
     for (place, (scope, budget)) in config.scopes.iter().zip(leave.budgets()).enumerate() {
         if scope.is_closed_by(head, place) {
-            budget.throttled(hint);
+            if head.status == StatusCode::IM_A_TEAPOT {
+                budget.banned(hint);
+            } else {
+                budget.throttled(hint);
+            }
         }
     }
 }

@@ -152,10 +152,9 @@ impl Limit {
         };
         let window = |field, value: Duration| {
             if value.is_zero() || value > Self::MAX_WINDOW {
-                let value = format_args!("{value:?} of {:?}", self.name);
                 return Err(ConfigError::new(
                     field,
-                    value,
+                    format_args!("{value:?} of {:?}", self.name),
                     "more than zero, at most 400 days",
                 ));
             }

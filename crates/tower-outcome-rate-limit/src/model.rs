@@ -15,6 +15,6 @@ impl Budget {
     #[doc(hidden)]
     #[must_use]
     pub fn model_drive(&self, waker: Waker) -> Option<u64> {
-        driver::attend(self.shared(), waker)
+        driver::attend(self.shared(), None, waker)
     }
 }

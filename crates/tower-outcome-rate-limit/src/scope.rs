@@ -150,7 +150,7 @@ impl Scope {
             closes,
         } = self;
         let (limits, is_aligned) = match &source {
-            Source::Shared(budget) => (budget.limits(), budget.shared().is_aligned),
+            Source::Shared(budget) => (budget.limits(), budget.is_aligned()),
             Source::ByRequest {
                 limits, is_aligned, ..
             } => (&**limits, *is_aligned),
@@ -224,7 +224,7 @@ impl Bound {
 impl From<Budget> for Bound {
     fn from(budget: Budget) -> Self {
         Self {
-            is_aligned: budget.shared().is_aligned,
+            is_aligned: budget.is_aligned(),
             source: Source::Shared(budget),
             tickets: Box::new(Flat),
             usage: Box::new([]),

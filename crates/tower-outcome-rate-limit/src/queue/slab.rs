@@ -23,6 +23,8 @@ pub(crate) enum Progress {
     Displaced,
     /// The limits have become too small for it.
     TooLarge,
+    /// Let through, and did not notice for too long; it stands in line again once it is polled.
+    Asleep,
 }
 
 /// Waiters in one block of memory, linked by index: no allocation for each, and leaving costs the
@@ -118,6 +120,29 @@ impl Slab {
             self.nodes[behind as usize].before = before;
         }
         (before, behind)
+    }
+
+    /// Puts a node that is in no line before another one, or at the end.
+    pub(super) fn link(&mut self, index: u32, before: u32, behind: u32, waker: Waker) {
+        let node = &mut self.nodes[index as usize];
+        node.before = before;
+        node.behind = behind;
+        node.progress = Progress::Waiting;
+        node.waker = Some(waker);
+        if before != NIL {
+            self.nodes[before as usize].behind = index;
+        }
+        if behind != NIL {
+            self.nodes[behind as usize].before = index;
+        }
+    }
+
+    pub(super) fn before(&self, index: u32) -> u32 {
+        self.nodes[index as usize].before
+    }
+
+    pub(super) fn behind(&self, index: u32) -> u32 {
+        self.nodes[index as usize].behind
     }
 
     pub(super) fn finish(&mut self, index: u32, progress: Progress) -> Option<Waker> {

@@ -48,7 +48,7 @@ fn play(
             // As a budget does, which takes no more than fits.
             Step::Hold(units) | Step::Log(units) if rule.ready_at(now, units, 0, &CLOCK) > now => {}
             Step::Hold(units) => {
-                rule.hold(now, units);
+                rule.hold(units);
                 held += units;
             }
             Step::Log(units) => {
