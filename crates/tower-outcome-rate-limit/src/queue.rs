@@ -239,6 +239,11 @@ impl Queue {
         self.slab.lane_of(place.0).0
     }
 
+    /// Whether a place still is that of the one who arrived then, who was let through.
+    pub(crate) fn is_granted(&self, place: Place, arrival: u32) -> bool {
+        self.slab.is(place.0, arrival, Progress::Granted)
+    }
+
     pub(crate) fn arrival(&self, place: Place) -> u32 {
         self.slab.arrival(place.0)
     }

@@ -463,7 +463,11 @@ impl State {
             .iter_mut()
             .any(|rule| !rule.is_idle(now, &self.clock));
         self.gate.disengage(now);
-        !taken && self.queue.is_empty() && self.lingering.is_empty() && !self.gate.is_engaged()
+        !taken
+            && !self.is_reconfigured
+            && self.queue.is_empty()
+            && self.lingering.is_empty()
+            && !self.gate.is_engaged()
     }
 }
 

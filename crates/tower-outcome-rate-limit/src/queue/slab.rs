@@ -205,10 +205,16 @@ impl Slab {
         self.nodes[index as usize].waker.take()
     }
 
-    /// Whether the node still is the waiter that arrived then.
+    /// Whether the node still is the waiter that arrived then, and waits.
     pub(super) fn is_waiting(&self, index: u32, arrival: u32) -> bool {
+        self.is(index, arrival, Progress::Waiting)
+    }
+
+    /// Whether the node still is the waiter that arrived then, and has got so far. There may be no
+    /// such node any more.
+    pub(super) fn is(&self, index: u32, arrival: u32, progress: Progress) -> bool {
         let node = self.nodes.get(index as usize);
-        node.is_some_and(|node| node.arrival == arrival && node.progress == Progress::Waiting)
+        node.is_some_and(|node| node.arrival == arrival && node.progress == progress)
     }
 
     #[cfg(test)]

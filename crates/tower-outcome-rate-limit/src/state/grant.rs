@@ -42,7 +42,7 @@ impl State {
         if self.queue.is_empty() {
             return Round::Until(NEVER);
         }
-        let taken_back = self.take_back(now).unwrap_or(NEVER);
+        self.take_back(now);
         // Whose time is up at this very instant may still go.
         if self.expire(|at| at < now, woken).is_none() {
             return Round::More;
@@ -52,7 +52,9 @@ impl State {
         };
         let waiting = self.queue.len();
         match self.expire(|at| at <= now, woken) {
-            Some(end) if self.queue.len() == waiting => Round::Until(next.min(end).min(taken_back)),
+            Some(end) if self.queue.len() == waiting => {
+                Round::Until(next.min(end).min(self.next_take_back()))
+            }
             // Those who stood behind may be able to go.
             _ => Round::More,
         }

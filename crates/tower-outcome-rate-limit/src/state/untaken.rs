@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::State;
-use crate::queue::{Place, Progress};
+use crate::{queue::Place, rule::NEVER};
 
 /// Those that were let through, the first of them first. Who has noticed stays in here until it is
 /// looked at.
@@ -38,13 +38,20 @@ impl State {
         });
     }
 
-    /// Takes back what was not taken for too long, and returns when the next is due.
-    pub(super) fn take_back(&mut self, now: u64) -> Option<u64> {
+    /// When something is to be taken back again.
+    pub(super) fn next_take_back(&self) -> u64 {
+        self.untaken.0.front().map_or(NEVER, |entry| entry.due)
+    }
+
+    /// Takes back what was not taken for too long.
+    pub(super) fn take_back(&mut self, now: u64) {
         loop {
             self.forget_taken();
-            let Entry { place, due, .. } = *self.untaken.0.front()?;
+            let Some(&Entry { place, due, .. }) = self.untaken.0.front() else {
+                return;
+            };
             if due > now {
-                return Some(due);
+                return;
             }
             self.untaken.0.pop_front();
             let cost = self.queue.cost(place);
@@ -57,9 +64,7 @@ impl State {
 
     fn forget_taken(&mut self) {
         while let Some(&Entry { place, arrival, .. }) = self.untaken.0.front() {
-            if self.queue.progress(place) == Progress::Granted
-                && self.queue.arrival(place) == arrival
-            {
+            if self.queue.is_granted(place, arrival) {
                 return;
             }
             self.untaken.0.pop_front();
