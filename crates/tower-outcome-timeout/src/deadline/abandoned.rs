@@ -15,7 +15,7 @@ pub struct Abandoned {
 /// Told of one call if its future is dropped before it is done.
 ///
 /// It runs in a destructor: it must not block, and a panic in it may abort the program.
-pub type OnAbandoned = Box<dyn FnOnce(Abandoned) + Send>;
+pub type OnAbandoned = Box<dyn FnOnce(Abandoned) + Send + Sync>;
 
 /// Looks at a request before it is sent, and keeps of it what is needed to tell which it was.
 pub(super) type Watch = dyn Fn(&request::Parts) -> OnAbandoned + Send + Sync;
