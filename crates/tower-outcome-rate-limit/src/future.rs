@@ -15,8 +15,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, Hold,
-    NotRetried, Outcome, Phase, Reason, Repeatable, RetryAfter, Verdict,
+    Attempt, BoxError, CallReport, Classify, Delivery, Failure, HintForm, Hold, NotRetried,
+    Outcome, Reason, Repeatable, RetryAfter, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
@@ -81,11 +81,10 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(unsent: Unsent<S, B>, config: Arc<Config<C>>) -> Self {
-        let context = CallContext::of(&unsent.head.extensions);
+    pub(crate) fn new(unsent: Unsent<S, B>, hold: Option<Hold>, config: Arc<Config<C>>) -> Self {
         Self {
             state: State::Asking { passed: 0 },
-            hold: context.map(|context| context.hold("rate_limit", Phase::Queued)),
+            hold,
             unsent: Some(unsent),
             leave: Leave::default(),
             notes: None,
