@@ -13,6 +13,7 @@ use crate::{
     rule::nanos,
     shared::{Counted, MutexGuard, Shared},
     state::{Mark, State, Units, Woken},
+    ticket::ClassOf,
 };
 
 /// The most limits of one budget.
@@ -255,6 +256,11 @@ impl Budget {
     /// If there is no limit of that name, if it is of another kind (windows may become aligned or
     /// sliding), or if the builder would not have taken it.
     pub fn reconfigure(&self, limit: &Limit) -> Result<(), ConfigError> {
+        self.change(limit, true)
+    }
+
+    /// The same, for a budget alone or for all that are like it.
+    pub(crate) fn change(&self, limit: &Limit, is_own: bool) -> Result<(), ConfigError> {
         limit.check()?;
         let index = self.limit(limit.name())?;
         let now = self.0.now();
@@ -263,7 +269,7 @@ impl Budget {
             drop(state);
             return Err(error);
         }
-        if !state.reconfigure(now, index, limit) {
+        if !state.reconfigure(now, index, limit, is_own) {
             drop(state);
             return Err(ConfigError::new(
                 "limit",
@@ -318,6 +324,31 @@ impl Budget {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.0
+    }
+
+    /// Whether a ticket can ever fit.
+    pub(crate) fn check(&self, ticket: &Ticket) -> Result<(), ConfigError> {
+        // Who names no class may be of the one that may use most.
+        let class = match ticket.class {
+            ClassOf::Unsaid => 0,
+            class => class.index(self.0.classes.len()),
+        };
+        match self.0.lock().too_large(class, &ticket.cost.0) {
+            None => Ok(()),
+            Some((limit, capacity)) => Err(ConfigError::new(
+                "ticket.cost",
+                format_args!(
+                    "{} of {:?}, of which {:?} may use {capacity}",
+                    ticket.cost.0[limit], self.0.limits[limit], self.0.classes[class]
+                ),
+                "no more than its class may use",
+            )),
+        }
+    }
+
+    /// Whether both are handles to one budget.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Counted::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether the venue's clock matters.

@@ -34,7 +34,7 @@ pub(crate) fn learn<C>(config: &Config<C>, leave: &Leave, notes: &Notes, head: &
     let received = Instant::now();
     let scopes = config.scopes.iter().zip(leave.budgets());
     for ((scope, budget), departure) in scopes.zip(&notes.departures) {
-        if let (true, Some(date)) = (scope.is_aligned, date) {
+        if let (true, Some(date)) = (budget.is_aligned(), date) {
             budget.observe_date(notes.sent, received, date);
         }
         for (limit, headers) in &scope.usage {

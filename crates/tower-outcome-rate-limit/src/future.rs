@@ -23,7 +23,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    Acquire, Refused,
+    Acquire, Budget, Refused,
     feedback::{self, Notes},
     layer::Config,
     leave::Leave,
@@ -133,7 +133,7 @@ where
                     else {
                         return Poll::Pending;
                     };
-                    if config.learns {
+                    if config.learns || this.leave.budgets().any(Budget::is_aligned) {
                         *this.notes = Some(Notes::take(this.leave));
                     }
                     this.leave.send();

@@ -429,12 +429,12 @@ impl State {
     }
 
     /// Takes on another configuration of a limit. Says whether it could.
-    pub(crate) fn reconfigure(&mut self, now: u64, limit: usize, to: &Limit) -> bool {
+    pub(crate) fn reconfigure(&mut self, now: u64, limit: usize, to: &Limit, is_own: bool) -> bool {
         if !self.rules[limit].reconfigure(now, to.kind, self.margin) {
             return false;
         }
         self.set_leaves();
-        self.is_reconfigured = true;
+        self.is_reconfigured |= is_own;
         true
     }
 

@@ -271,9 +271,12 @@ async fn a_call_that_is_dropped_after_it_was_sent_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_budget_gets_back_what_a_wide_one_refused() {
-    let narrow =
-        KeyedBudget::<String>::new(exact("account").limit(Limit::sliding("orders", 5, secs(1))))
-            .unwrap();
+    let narrow = KeyedBudget::<String>::try_new(exact("account").limit(Limit::sliding(
+        "orders",
+        5,
+        secs(1),
+    )))
+    .unwrap();
     let wide = one_a_second();
     let held = wide.try_acquire(&Ticket::new()).unwrap();
     let scope = Scope::keyed(narrow.clone(), |head: &http::request::Parts| {
