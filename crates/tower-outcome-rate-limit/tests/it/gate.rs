@@ -421,7 +421,9 @@ async fn what_was_reconfigured_for_one_key_stays_so() {
 async fn a_limit_can_be_changed_for_all_keys() {
     let hosts = keyed();
     let old = hosts.get("old");
-    hosts.reconfigure(&Limit::sliding("requests", 2, secs(7))).unwrap();
+    hosts
+        .reconfigure(&Limit::sliding("requests", 2, secs(7)))
+        .unwrap();
     assert_eq!(old.snapshot().limits[0].capacity, 2);
     assert_eq!(hosts.get("new").snapshot().limits[0].capacity, 2);
     drop(old);
