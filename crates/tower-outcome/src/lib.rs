@@ -119,6 +119,12 @@ pub use tower_outcome_timeout::{
     TimeoutLayer, Timeouts,
 };
 
-#[cfg(all(doctest, feature = "retry", feature = "hyper-util"))]
+#[cfg(all(
+    doctest,
+    feature = "hyper-util",
+    feature = "rate-limit",
+    feature = "retry",
+    feature = "timeout"
+))]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
