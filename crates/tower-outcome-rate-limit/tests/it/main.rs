@@ -7,6 +7,7 @@ mod cancel;
 mod feedback;
 mod foresight;
 mod gate;
+mod keyed;
 mod layer;
 mod limits;
 mod pitfalls;
