@@ -17,3 +17,4 @@ mod refusals;
 mod server_window;
 mod support;
 mod venue;
+mod venue_clock;
