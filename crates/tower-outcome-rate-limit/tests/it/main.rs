@@ -14,6 +14,7 @@ mod pitfalls;
 mod promises;
 mod queue;
 mod refusals;
+mod scopes;
 mod server_window;
 mod support;
 mod venue;
