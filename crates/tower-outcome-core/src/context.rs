@@ -41,12 +41,13 @@ pub enum Phase {
 
 /// Keeps what is to be sent in this process; made by [`CallContext::hold`].
 ///
-/// A layer lets go of it before it hands the request down.
+/// A layer [lets go](Self::let_go) of it before it hands the request down.
 #[derive(Debug)]
 #[must_use = "dropping it says that the request is handed down"]
 pub struct Hold {
     context: CallContext,
     layer: &'static str,
+    is_held: bool,
 }
 
 /// How far a call got that is given up from above; returned by [`CallContext::give_up`].
@@ -88,6 +89,11 @@ struct Course {
     passed: Vec<&'static str>,
     /// Whether a layer had a second request of this attempt: then the first may be anywhere.
     several: bool,
+    /// Whether an attempt has begun and not ended.
+    begun: bool,
+    /// Whether an attempt ever began while another was under way, as below a hedge: what is known of
+    /// one may be of the other.
+    tangled: bool,
     given_up: bool,
     repeatable: Option<Repeatable>,
     idempotency_key: Option<HeaderValue>,
@@ -152,7 +158,10 @@ impl CallContext {
     pub fn begin_attempt(&self) {
         self.enter(Phase::Connecting);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
-        self.course().next_attempt();
+        let mut course = self.course();
+        course.tangled |= course.begun;
+        course.next_attempt();
+        course.begun = true;
     }
 
     /// Returns how many attempts have been handed down.
@@ -166,6 +175,7 @@ impl CallContext {
         let mut course = self.course();
         let before = course.last.map(|(_, before)| before);
         course.next_attempt();
+        course.begun = false;
         course.last = Some((
             outcome,
             before.map_or(delivery, |before| before.furthest(delivery)),
@@ -196,6 +206,7 @@ impl CallContext {
         Hold {
             context: self.clone(),
             layer,
+            is_held: true,
         }
     }
 
@@ -240,26 +251,36 @@ impl CallContext {
         let phase = self.phase();
         let mut course = self.course();
         course.given_up |= for_good;
-        match course.last {
-            Some((outcome, delivery)) if course.ended => GivenUp {
-                phase,
-                delivery,
-                last: Some(outcome),
+        let before = course.last;
+        let now = match before {
+            // It has ended, and nothing is under way.
+            Some((_, delivery)) if course.ended => delivery,
+            _ => course.under_way(),
+        };
+        let delivery = before.map_or(now, |(_, before)| before.furthest(now));
+        // Only between two attempts does the call end with what became of the last: an answer that
+        // was there already has not reached the caller.
+        let is_between = course.ended && !course.tangled && phase == Phase::BackingOff;
+        GivenUp {
+            phase,
+            delivery: if course.tangled {
+                delivery.furthest(Delivery::MaybeSent)
+            } else {
+                delivery
             },
-            before => {
-                let delivery = course.under_way();
-                GivenUp {
-                    phase,
-                    delivery: before.map_or(delivery, |(_, before)| before.furthest(delivery)),
-                    last: None,
-                }
-            }
+            last: before
+                .map(|(outcome, _)| outcome)
+                .filter(|outcome| is_between && !outcome.is_success()),
         }
     }
 
-    /// Notes whether the request may be repeated, on the word of a layer that classifies.
+    /// Notes whether the request may be repeated, on the word of a layer that classifies. Of several
+    /// requests that a call is made of, one that must not be repeated decides.
     pub fn note_repeatable(&self, repeatable: Repeatable) {
-        self.course().repeatable = Some(repeatable);
+        let mut course = self.course();
+        if course.repeatable != Some(Repeatable::No) {
+            course.repeatable = Some(repeatable);
+        }
     }
 
     /// Returns whether the request may be repeated, if a layer below has said so.
@@ -319,13 +340,35 @@ impl Course {
 
 // === impl Hold ===
 
-impl Drop for Hold {
-    fn drop(&mut self) {
+impl Hold {
+    /// Lets go of the request, which is handed down right after.
+    ///
+    /// Returns `false` if the call has been given up meanwhile: it was said then that nothing was
+    /// sent, and so nothing must be.
+    #[must_use = "a request whose call was given up must not be handed down"]
+    pub fn let_go(mut self) -> bool {
+        self.release()
+    }
+
+    fn release(&mut self) -> bool {
+        self.context.enter(Phase::Connecting);
+        // One lock for both, so that the call is given up before or after, and not in between.
         let mut course = self.context.course();
+        if !self.is_held {
+            return false;
+        }
+        self.is_held = false;
         course.held = course.held.saturating_sub(1);
         course.passed.push(self.layer);
-        drop(course);
-        self.context.enter(Phase::Connecting);
+        !course.given_up
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.is_held {
+            let _ = self.release();
+        }
     }
 }
 

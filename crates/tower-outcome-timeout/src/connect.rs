@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_outcome_core::{BoxError, Failure, Phase, Reason};
 use tower_service::Service;
 
-use crate::{Bound, Elapsed, Timeouts};
+use crate::{Bound, Elapsed, Timeouts, timer::poll_due};
 
 /// Bounds connecting: put it around the outermost connector, so that DNS, TCP and TLS, all addresses
 /// together, share one bound.
@@ -156,7 +156,7 @@ where
             return Poll::Pending;
         };
         let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        ready!(timer.as_mut().poll(cx));
+        ready!(poll_due(timer.as_mut(), cx));
         this.inner.set(None);
         let elapsed = Elapsed::new(Bound::Connect, limit, Phase::Connecting);
         Poll::Ready(Err(Failure::not_sent(Reason::TimedOut, elapsed).into()))

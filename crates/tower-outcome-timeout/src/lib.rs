@@ -6,6 +6,7 @@ mod connection_limit;
 mod deadline;
 mod elapsed;
 mod timeouts;
+mod timer;
 
 pub use self::{
     attempt::{

@@ -180,8 +180,8 @@ impl TimeoutsBuilder {
     ///
     /// # Errors
     ///
-    /// If a bound is zero, if `attempt` is above `call`, or if `connect`, `head` or `write_idle` is
-    /// above `attempt` (`connect` also above `call`): it could never strike.
+    /// If a bound is zero, or above one that contains it, since it could never strike: `connect`,
+    /// `head` and `write_idle` are within `attempt`, and all are within `call`.
     pub fn build(self) -> Result<Timeouts, ConfigError> {
         let defaults = Timeouts::new();
         let call = self.call.or("call", defaults.call, None)?;
@@ -203,6 +203,10 @@ impl TimeoutsBuilder {
         above("connect", timeouts.connect, "call", call)?;
         above("head", timeouts.head, "attempt", attempt)?;
         above("write_idle", timeouts.write_idle, "attempt", attempt)?;
+        above("head", timeouts.head, "call", call)?;
+        above("write_idle", timeouts.write_idle, "call", call)?;
+        above("read_idle", timeouts.read_idle, "call", call)?;
+        above("acquire", timeouts.acquire, "call", call)?;
         Ok(timeouts)
     }
 }

@@ -14,8 +14,8 @@ use http_body::Body;
 use http_body_util::Full;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    AttemptWitness, CallContext, Clock, Deadline, Delivery, ManualClock, Phase, Priority, Random,
-    Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, WitnessBody,
+    AttemptWitness, CallContext, Clock, Deadline, Delivery, ManualClock, Outcome, Phase, Priority,
+    Random, Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, WitnessBody,
 };
 
 use crate::support::*;
@@ -281,4 +281,83 @@ fn chance_depends_on_the_seed_alone_and_does_not_repeat() {
     assert_ne!(draw(1), draw(2));
     let distinct: HashSet<_> = draw(u64::MAX).into_iter().collect();
     assert_eq!(distinct.len(), 32);
+}
+
+// ## A call that is given up
+
+const SAFE: Repeatable = Repeatable::Yes(RepeatableBecause::SafeMethod);
+
+/// Below a hedge each request has a Retry of its own, and all have one context.
+#[test]
+fn an_attempt_that_begins_while_another_is_under_way_proves_nothing() {
+    let context = CallContext::new();
+    context.begin_attempt();
+    context.begin_attempt();
+    let _held = context.hold("limiter", Phase::Queued);
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+
+    // Not even once one of them has ended and waits.
+    let context = CallContext::new();
+    context.begin_attempt();
+    context.begin_attempt();
+    context.end_attempt(retryable(Reason::Transport), Delivery::NotSent);
+    context.enter(Phase::BackingOff);
+    let given_up = context.give_up();
+    assert_eq!(given_up.delivery, Delivery::MaybeSent);
+    assert!(
+        given_up
+            .outcome(Reason::TimedOut, Repeatable::No)
+            .is_unknown()
+    );
+}
+
+#[test]
+fn an_answer_that_did_not_reach_the_caller_is_not_what_became_of_the_call() {
+    for outcome in [
+        Outcome::Success,
+        Outcome::Permanent {
+            reason: Reason::Rejected,
+        },
+    ] {
+        let context = CallContext::new();
+        context.begin_attempt();
+        context.end_attempt(outcome, Delivery::Answered);
+        context.enter(Phase::ReadingBody);
+        let given_up = context.give_up();
+        assert_eq!(given_up.delivery, Delivery::Answered);
+        assert!(
+            given_up
+                .outcome(Reason::TimedOut, Repeatable::No)
+                .is_unknown()
+        );
+        assert!(given_up.outcome(Reason::TimedOut, SAFE).is_retryable());
+    }
+}
+
+#[test]
+fn between_two_attempts_the_call_ends_with_the_last() {
+    let context = CallContext::new();
+    context.begin_attempt();
+    context.end_attempt(retryable(Reason::Overloaded), Delivery::Answered);
+    context.enter(Phase::BackingOff);
+    let outcome = context.give_up().outcome(Reason::TimedOut, SAFE);
+    assert_eq!(outcome, retryable(Reason::Overloaded));
+}
+
+#[test]
+fn a_request_is_not_let_go_whose_call_was_given_up() {
+    let context = CallContext::new();
+    let held = context.hold("limiter", Phase::Queued);
+    let other = context.hold("other limiter", Phase::Queued);
+    assert!(other.let_go());
+    assert_eq!(context.give_up().delivery, Delivery::NotSent);
+    assert!(!held.let_go(), "it was said that nothing was sent");
+}
+
+#[test]
+fn of_several_requests_one_that_must_not_be_repeated_decides() {
+    let context = CallContext::new();
+    context.note_repeatable(Repeatable::No);
+    context.note_repeatable(SAFE);
+    assert_eq!(context.repeatable(), Some(Repeatable::No));
 }

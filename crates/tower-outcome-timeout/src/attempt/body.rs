@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{BoxError, Delivery, Failure, Outcome, Phase, Reason};
 
-use crate::{Bound, Elapsed};
+use crate::{Bound, Elapsed, timer::poll_due};
 
 pin_project! {
     /// A response body that fails when nothing of it comes for too long.
@@ -79,7 +79,7 @@ where
             if timer.is_elapsed() || timer.deadline() > end {
                 timer.as_mut().reset(end);
             }
-            ready!(timer.as_mut().poll(cx));
+            ready!(poll_due(timer.as_mut(), cx));
         }
         this.inner.set(None);
         let elapsed = Elapsed::new(Bound::ReadIdle, idle, Phase::ReadingBody);

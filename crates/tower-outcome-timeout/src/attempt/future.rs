@@ -19,7 +19,7 @@ use super::{
     limits::{Due, Limits},
     pace::Pace,
 };
-use crate::{Bound, Elapsed};
+use crate::{Bound, Elapsed, timer::poll_due};
 
 pin_project! {
     /// The response future of [`Timeout`](crate::Timeout).
@@ -139,7 +139,7 @@ fn poll_timer(cx: &mut Context<'_>, mut timer: Pin<&mut Option<Sleep>>, at: Inst
         timer.set(Some(sleep_until(at)));
     }
     match timer.as_pin_mut() {
-        Some(timer) => timer.poll(cx),
+        Some(timer) => poll_due(timer, cx),
         None => Poll::Pending,
     }
 }

@@ -19,7 +19,7 @@ use super::{
     ConnectionLimitBody,
     slots::{Queue, Slot},
 };
-use crate::{Bound, Elapsed};
+use crate::{Bound, Elapsed, timer::poll_due};
 
 pin_project! {
     /// The response future of [`ConnectionLimit`](crate::ConnectionLimit).
@@ -133,7 +133,10 @@ where
                         ..
                     } = *held;
                     // Before the call, which may send the request.
-                    drop(hold);
+                    if hold.is_some_and(|hold| !hold.let_go()) {
+                        state.set(State::Done);
+                        return Poll::Ready(Err(given_up()));
+                    }
                     let future = service.call(request);
                     state.set(State::Sending { future, slot });
                 }
@@ -172,18 +175,39 @@ impl<S, B> Waiting<S, B> {
         }
         if self.slot.is_some() {
             if let Poll::Ready(readied) = self.service.poll_ready(cx) {
-                return Poll::Ready(readied.map_err(Into::into));
+                return Poll::Ready(match (readied, self.overdue()) {
+                    (Err(error), _) => Err(error.into()),
+                    (Ok(()), Some(failure)) => Err(failure.into()),
+                    (Ok(()), None) => Ok(()),
+                });
             }
         }
         let Some((end, bound, limit)) = self.end else {
             return Poll::Pending;
         };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        ready!(timer.as_mut().poll(cx));
+        ready!(poll_due(timer.as_mut(), cx));
         let elapsed = Elapsed::new(bound, limit, Phase::Queued);
         let failure = Failure::not_sent(Reason::LocalLimit, elapsed);
         Poll::Ready(Err(failure.into()))
     }
+
+    /// What becomes of a request whose call has no time left, although its turn has come.
+    fn overdue(&self) -> Option<Failure> {
+        let deadline = Deadline::of(self.request.extensions())?;
+        if !deadline.is_over(Instant::now()) {
+            return None;
+        }
+        let limit = self.end.map_or(Duration::ZERO, |(.., limit)| limit);
+        let elapsed = Elapsed::new(Bound::Deadline, limit, Phase::Queued);
+        Some(Failure::not_sent(Reason::LocalLimit, elapsed))
+    }
+}
+
+/// Somebody above has given the call up, and was told that nothing was sent.
+#[cold]
+fn given_up() -> BoxError {
+    Failure::not_sent(Reason::LocalLimit, "the call was given up while it waited").into()
 }
 
 impl<F, S, B> fmt::Debug for ConnectionLimitFuture<F, S, B> {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{BoxError, Delivery, Failure, Phase};
 
 use super::future::{IfOver, Span};
-use crate::{Bound, Elapsed};
+use crate::{Bound, Elapsed, timer::poll_due};
 
 pin_project! {
     /// A response body that fails at the deadline of its call.
@@ -78,7 +78,7 @@ where
             Poll::Ready(_) => return polled,
             Poll::Pending => {
                 let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-                ready!(timer.as_mut().poll(cx));
+                ready!(poll_due(timer.as_mut(), cx));
             }
         }
         this.inner.set(None);

@@ -20,7 +20,7 @@ use super::{
     DeadlineBody,
     abandoned::{Abandoned, OnAbandoned},
 };
-use crate::{Bound, Elapsed};
+use crate::{Bound, Elapsed, timer::poll_due};
 
 pin_project! {
     /// The response future of [`DeadlineService`](crate::DeadlineService).
@@ -126,7 +126,14 @@ where
                 *this.watch = None;
                 let response = match result {
                     Ok(response) => response,
-                    Err(error) => return Poll::Ready(Err(error.into())),
+                    Err(error) => {
+                        let error = error.into();
+                        let repeatable = *this.repeatable;
+                        return Poll::Ready(Err(match this.context {
+                            Some(context) => with_the_furthest(error, context, repeatable),
+                            None => error,
+                        }));
+                    }
                 };
                 let reported = CallReport::of(response.extensions()).map(CallReport::outcome);
                 let if_over = IfOver {
@@ -163,7 +170,7 @@ impl<F> DeadlineFuture<F> {
         let timer = this
             .timer
             .get_or_insert_with(|| Box::pin(sleep_until(span.end)));
-        ready!(timer.as_mut().poll(cx));
+        ready!(poll_due(timer.as_mut(), cx));
         *this.watch = None;
         let repeatable = context.repeatable().unwrap_or(*this.repeatable);
         // Before the inner future goes, which may still be at work.
@@ -172,6 +179,29 @@ impl<F> DeadlineFuture<F> {
         this.inner.set(None);
         Poll::Ready(failure)
     }
+}
+
+/// A failure speaks of one request. Where the call was made of several, as with a redirect, what
+/// became of an earlier one is part of it.
+#[cold]
+fn with_the_furthest(error: BoxError, context: &CallContext, repeatable: Repeatable) -> BoxError {
+    let Some((_, furthest)) = context.last() else {
+        return error;
+    };
+    let failure = match error.downcast::<Failure>() {
+        Ok(failure) => failure,
+        Err(error) => return error,
+    };
+    let delivery = failure.delivery().furthest(furthest);
+    if delivery == failure.delivery() || delivery.proves_not_applied() {
+        return failure;
+    }
+    let repeatable = context.repeatable().unwrap_or(repeatable);
+    let outcome = match failure.outcome() {
+        Outcome::Retryable { reason, .. } if !repeatable.is_yes() => Outcome::Unknown { reason },
+        outcome => outcome,
+    };
+    failure.with_delivery(delivery).with_outcome(outcome).into()
 }
 
 /// What becomes of a call whose deadline was over before it began.

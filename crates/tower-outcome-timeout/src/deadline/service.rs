@@ -60,11 +60,19 @@ where
         let (mut head, body) = request.into_parts();
         let config = &*self.config;
         let started = Instant::now();
-        let end = match Deadline::of(&head.extensions) {
-            Some(deadline) => Some(deadline.instant()),
-            // Beyond all clocks is never.
-            None => config.call.and_then(|call| started.checked_add(call)),
+        // Beyond all clocks is never.
+        let own = || config.call.and_then(|call| started.checked_add(call));
+        let given = Deadline::of(&head.extensions).map(Deadline::instant);
+        let is_within_another = CallContext::of(&head.extensions).is_some();
+        let end = match given {
+            // Of two deadlines around each other the earlier counts, below both.
+            Some(outer) if is_within_another => Some(own().map_or(outer, |own| own.min(outer))),
+            Some(callers) => Some(callers),
+            None => own(),
         };
+        if let (true, Some(end)) = (is_within_another && end != given, end) {
+            head.extensions.insert(Deadline::at(end));
+        }
         let span = end.map(|end| Span { started, end });
         let repeatable = repeatable(&head);
         if end.is_some_and(|end| end <= started) {

@@ -88,6 +88,7 @@ async fn a_call_that_is_dropped_between_two_attempts_ended_with_the_last() {
     let context = CallContext::of(sent.extensions()).unwrap();
     context.begin_attempt();
     context.end_attempt(retryable(Reason::Transport), Delivery::NotSent);
+    context.enter(Phase::BackingOff);
     call.abort();
     settle().await;
     assert_eq!(only(&told).outcome(), retryable(Reason::Transport));

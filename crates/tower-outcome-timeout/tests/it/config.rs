@@ -70,6 +70,22 @@ fn a_bound_above_the_one_around_it_is_refused_and_both_are_named() {
             start().head(secs(11)).build(),
         ),
         (
+            "head is 31s (call is 30s), expected at most `call`",
+            start().attempt(None).head(secs(31)).build(),
+        ),
+        (
+            "write_idle is 31s (call is 30s), expected at most `call`",
+            start().attempt(None).write_idle(secs(31)).build(),
+        ),
+        (
+            "read_idle is 31s (call is 30s), expected at most `call`",
+            start().read_idle(secs(31)).build(),
+        ),
+        (
+            "acquire is 31s (call is 30s), expected at most `call`",
+            start().acquire(secs(31)).build(),
+        ),
+        (
             "write_idle is 11s (attempt is 10s), expected at most `attempt`",
             start().write_idle(secs(11)).build(),
         ),

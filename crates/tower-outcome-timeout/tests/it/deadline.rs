@@ -363,3 +363,69 @@ async fn what_the_head_has_said_is_not_lost_with_the_body() {
     assert_eq!(failure.outcome(), rejected);
     assert_eq!(Elapsed::of(&*error).unwrap().bound(), Bound::Deadline);
 }
+
+// ## What a review found
+
+#[tokio::test(start_paused = true)]
+async fn of_two_deadlines_around_each_other_the_earlier_counts_below_both() {
+    for (outer, inner) in [(secs(30), secs(2)), (secs(2), secs(30))] {
+        let layer = |call| {
+            DeadlineLayer::new(
+                &Timeouts::builder()
+                    .call(call)
+                    .attempt(None)
+                    .build()
+                    .unwrap(),
+            )
+        };
+        let (mock, mut handle) = mock::pair::<Req, Res>();
+        let service = layer(outer).layer(layer(inner).layer(mock));
+        let start = Instant::now();
+        let call = tokio::spawn(service.oneshot(post()));
+        let (sent, _send) = handle.next_request().await.unwrap();
+        let below = Deadline::of(sent.extensions()).unwrap();
+        assert_eq!(below.instant(), start + secs(2));
+        assert!(call.await.unwrap().is_err());
+        assert_eq!(start.elapsed(), secs(2));
+    }
+}
+
+/// With a redirect a call is made of several requests.
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_a_later_request_does_not_hide_what_became_of_an_earlier_one() {
+    let (service, mut handle) = plain();
+    let call = tokio::spawn(service.oneshot(post()));
+    let (sent, send) = handle.next_request().await.unwrap();
+    let context = context(&sent);
+    context.note_repeatable(Repeatable::No);
+    context.begin_attempt();
+    context.end_attempt(Outcome::Success, Delivery::Answered);
+    send.send_error(Failure::not_sent(Reason::Transport, "no connection"));
+    let error = call.await.unwrap().err().unwrap();
+    let failure = Failure::of(&*error).unwrap();
+    assert_eq!(failure.delivery(), Delivery::Answered);
+    assert!(failure.outcome().is_unknown());
+}
+
+/// The clock is real: what uses up its turn each time never lets a paused one go on.
+#[tokio::test]
+async fn what_uses_up_its_turn_each_time_does_not_outlive_its_deadline() {
+    let bounds = Timeouts::builder()
+        .call(std::time::Duration::from_millis(50))
+        .build()
+        .unwrap();
+    let busy = tower::service_fn(|_: Req| async {
+        loop {
+            tokio::task::consume_budget().await;
+            if false {
+                return Ok::<Res, tower_outcome_core::BoxError>(ok(Steps::empty()));
+            }
+        }
+    });
+    let error = DeadlineLayer::new(&bounds)
+        .layer(busy)
+        .oneshot(post())
+        .await;
+    let error = error.err().unwrap();
+    assert_eq!(Elapsed::of(&*error).unwrap().bound(), Bound::Deadline);
+}
