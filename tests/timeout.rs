@@ -8,5 +8,6 @@ mod each_bound;
 mod framing;
 mod grpc;
 mod retry;
+mod settings;
 mod stack;
 mod trouble;
