@@ -1,122 +1,173 @@
 //! What a strategy's limiter did while the storm lasted.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 use tower_outcome::RateBudget;
 use tower_outcome::rate_limit::{Admitted, Observer};
+
+use crate::run::Sent;
+use crate::scenario::{Kind, MINUTE};
 
 /// A strategy's limiter, and what it takes to judge it.
 #[derive(Clone)]
 pub(crate) struct Limiter {
     pub(crate) budget: RateBudget,
-    pub(crate) waits: Arc<LongestWaits>,
-    /// The class that makes way for all others.
+    pub(crate) watch: Arc<Watch>,
+    /// The class of the queries, which makes way for all others.
     pub(crate) lowest: &'static str,
     /// How many requests a minute that class may make.
     pub(crate) allowed: u32,
 }
 
-/// Watches a budget, and keeps the longest wait of each class.
+/// Watches who waits in a budget, and when the requests that it let through are over.
 #[derive(Default)]
-pub(crate) struct LongestWaits(Mutex<HashMap<String, Duration>>);
-
-/// How much of what it may use the lowest class found used, on average over the time in which it
-/// had to wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Usage {
-    waited: f64,
-    used: f64,
-    last: Option<(Instant, f64)>,
+pub(crate) struct Watch {
+    /// By class.
+    waits: Mutex<HashMap<String, Waits>>,
+    /// When a request was answered or given up on, in order.
+    ends: Mutex<Vec<Instant>>,
 }
+
+#[derive(Clone, Default)]
+struct Waits {
+    longest: Duration,
+    /// From the first instant in which anybody waited to the last.
+    period: Option<RangeInclusive<Instant>>,
+}
+
+/// Notes the end of a request, also of one that is dropped.
+struct NoteEnd(Arc<Watch>);
 
 // === impl Limiter ===
 
 impl Limiter {
-    /// Looks at the budget once a millisecond, for as long as it is let.
-    pub(crate) async fn watch(self, usage: Arc<Mutex<Usage>>) {
-        let mut ticks = interval(Duration::from_millis(1));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let now = ticks.tick().await;
-            lock(&usage).note(now, self.share_used());
-        }
-    }
-
-    /// How much of what the lowest class may use is used or on its way, if somebody of that class
-    /// waits. What others use beyond that is no merit of the limiter.
-    fn share_used(&self) -> Option<f64> {
-        let snapshot = self.budget.snapshot();
-        let limit = snapshot.limits.first()?;
-        let waiting = snapshot.class(self.lowest)?.queued > 0;
-        let taken = (limit.used + limit.held).min(self.allowed);
-        waiting.then(|| f64::from(taken) / f64::from(self.allowed))
+    /// How much of what the guarantee allows arrived at the venue while queries waited, in percent,
+    /// unless none did.
+    ///
+    /// The limiter has a say in when they waited, but not in how much that is: arrivals are the
+    /// venue's, in order and since `opening`, and ends are taken below the limiter.
+    pub(crate) fn used_percent(&self, opening: Instant, arrivals: &[Sent]) -> Option<f64> {
+        let waits = self.watch.of(self.lowest)?.period?;
+        let waiting = *waits.start() - opening..=*waits.end() - opening;
+        let ends = lock(&self.watch.ends);
+        let ends = ends.iter().map(|end| *end - opening);
+        used_percent(ends, arrivals, &waiting, self.allowed)
     }
 }
 
-// === impl LongestWaits ===
+// === impl Watch ===
 
-impl LongestWaits {
+impl Watch {
     /// The longest wait of a class, unless nobody of it was let through.
-    pub(crate) fn of(&self, class: &str) -> Option<Duration> {
-        lock(&self.0).get(class).copied()
+    pub(crate) fn longest_wait(&self, class: &str) -> Option<Duration> {
+        self.of(class).map(|waits| waits.longest)
+    }
+
+    /// Takes a request with a permit to its end.
+    pub(crate) async fn until_over<F: Future>(self: Arc<Self>, request: F) -> F::Output {
+        let _end = NoteEnd(self);
+        request.await
+    }
+
+    fn of(&self, class: &str) -> Option<Waits> {
+        lock(&self.waits).get(class).cloned()
     }
 }
 
-impl Observer for LongestWaits {
+impl Observer for Watch {
     fn admitted(&self, event: &Admitted<'_>) {
-        let mut waits = lock(&self.0);
-        let longest = waits.entry(event.class.to_owned()).or_default();
-        *longest = event.waited.max(*longest);
-    }
-}
-
-// === impl Usage ===
-
-impl Usage {
-    /// Notes which share was used at an instant, if anybody waited.
-    fn note(&mut self, now: Instant, share: Option<f64>) {
-        if let (Some((then, before)), Some(share)) = (self.last, share) {
-            let time = (now - then).as_secs_f64();
-            self.waited += time;
-            self.used += time * f64::midpoint(before, share);
+        let mut waits = lock(&self.waits);
+        let waits = waits.entry(event.class.to_owned()).or_default();
+        waits.longest = event.waited.max(waits.longest);
+        if !event.waited.is_zero() {
+            let now = Instant::now();
+            let first = waits.period.as_ref().map(|period| *period.start());
+            waits.period = Some(first.unwrap_or(now - event.waited)..=now);
         }
-        self.last = share.map(|share| (now, share));
-    }
-
-    /// The average, unless nobody ever waited.
-    pub(crate) fn percent(self) -> Option<f64> {
-        (self.waited > 0.0).then(|| 100.0 * self.used / self.waited)
     }
 }
 
-pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+// === impl NoteEnd ===
+
+impl Drop for NoteEnd {
+    fn drop(&mut self) {
+        lock(&self.0.ends).push(Instant::now());
+    }
+}
+
+/// The guarantee lets a request go a minute after fewer than `allowed` of those before it are still
+/// under way: that minute, in percent of the mean time after which queries that had to wait arrived.
+fn used_percent(
+    ends: impl Iterator<Item = Duration>,
+    arrivals: &[Sent],
+    waiting: &RangeInclusive<Duration>,
+    allowed: u32,
+) -> Option<f64> {
+    let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+    let times: Vec<f64> = ends
+        .zip(arrivals.iter().skip(allowed))
+        .filter(|(_, sent)| sent.kind == Kind::Query && waiting.contains(&sent.at))
+        .map(|(end, sent)| sent.at.as_secs_f64() - end.as_secs_f64())
+        .collect();
+    let count = u32::try_from(times.len()).ok().filter(|count| *count > 0)?;
+    let minutes = f64::from(count) * MINUTE.as_secs_f64();
+    Some(100.0 * minutes / times.iter().sum::<f64>())
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Fate;
+
+    fn sent(kind: Kind, at: Duration) -> Sent {
+        Sent {
+            call: String::new(),
+            kind,
+            row: 0,
+            due: Duration::ZERO,
+            at,
+            fate: Fate::Answered,
+            applied: true,
+        }
+    }
 
     #[test]
-    fn usage_counts_by_time_and_only_while_somebody_waits() {
-        let start = Instant::now();
-        let mut usage = Usage::default();
-        assert_eq!(usage.percent(), None);
-        for (at, share) in [
-            (0, None),
-            (100, Some(1.0)),
-            (400, Some(1.0)),
-            (500, Some(0.0)),
-            (600, None),
-            (900, Some(1.0)),
-        ] {
-            usage.note(start + Duration::from_millis(at), share);
-        }
-        // 300 ms full, and 100 ms half full on average.
-        let percent = usage.percent().unwrap();
-        assert!((percent - 87.5).abs() < 1e-6, "{percent}");
+    fn what_comes_half_as_often_as_allowed_is_half_of_it() {
+        let used = |later: Duration| {
+            let arrivals = [Duration::ZERO, Duration::ZERO, later, later];
+            let arrivals = arrivals.map(|at| sent(Kind::Query, at));
+            let ends = [MINUTE / 2, MINUTE];
+            used_percent(ends.into_iter(), &arrivals, &(later..=later), 2)
+        };
+        assert_eq!(used(MINUTE * 7 / 4), Some(100.0));
+        assert_eq!(used(MINUTE * 11 / 4), Some(50.0));
+    }
+
+    #[test]
+    fn only_queries_that_come_while_some_wait_are_looked_at() {
+        let arrivals = [
+            sent(Kind::Query, Duration::ZERO),
+            // Before.
+            sent(Kind::Query, MINUTE * 9),
+            // Needs not wait.
+            sent(Kind::Order, MINUTE * 10),
+            sent(Kind::Query, MINUTE * 12),
+            // Afterwards.
+            sent(Kind::Query, MINUTE * 20),
+        ];
+        let used = |from, to| {
+            let ends = arrivals.iter().map(|sent| sent.at);
+            used_percent(ends, &arrivals, &(MINUTE * from..=MINUTE * to), 1)
+        };
+        assert_eq!(used(10, 19), Some(50.0));
+        assert_eq!(used(13, 19), None);
     }
 }

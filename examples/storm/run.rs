@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tower_outcome_testkit::{Entry, Fault};
 
-use crate::limiter::{Usage, lock};
 use crate::progress::Progress;
 use crate::scenario::{self, Call, Kind};
 use crate::strategy::{Belief, Strategy};
@@ -31,7 +29,7 @@ pub(crate) struct Run {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) order_longest_wait: Option<Duration>,
-    /// How much of what the sweep may use was used while it waited.
+    /// How much of what the guarantee allows the sweep arrived while it waited.
     pub(crate) used_percent: Option<f64>,
 }
 
@@ -78,12 +76,6 @@ impl Run {
         let venue = scenario::venue(seed)?;
         let opening = Instant::now();
         let mut progress = Progress::start(S::NAME, opening);
-        let usage = Arc::new(Mutex::new(Usage::default()));
-        let limiter = strategy.limiter();
-        let mut watch = JoinSet::new();
-        if let Some(limiter) = limiter.clone() {
-            watch.spawn(limiter.watch(Arc::clone(&usage)));
-        }
         let mut calls = HashMap::new();
         let mut under_way = JoinSet::new();
         for call in scenario::calls() {
@@ -124,7 +116,6 @@ impl Run {
             }
         }
         progress.finish();
-        watch.shutdown().await;
 
         let ledger = venue.ledger();
         ledger.settled().await;
@@ -134,15 +125,16 @@ impl Run {
             .filter_map(|entry| Sent::of(entry, &calls, &mut done))
             .collect();
         sent.reverse();
+        let limits = strategy.limiter().map(|limiter| Limits {
+            order_longest_wait: limiter.watch.longest_wait("order"),
+            used_percent: limiter.used_percent(opening, &sent),
+        });
         Ok(Self {
             strategy: S::NAME,
             orders,
             sent,
             bans: ledger.bans(None),
-            limits: limiter.map(|limiter| Limits {
-                order_longest_wait: limiter.waits.of("order"),
-                used_percent: lock(&usage).percent(),
-            }),
+            limits,
         })
     }
 }

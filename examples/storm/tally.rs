@@ -32,8 +32,8 @@ pub(crate) struct Tally {
     pub(crate) last_order_ms: u64,
     /// The longest time for which an order waited for the limiter, rounded up.
     pub(crate) order_longest_wait_ms: Option<u64>,
-    /// How much of what the limiter's guarantee allows was used while the sweep waited for it, on
-    /// average, rounded down to tenths.
+    /// How much of what the limiter's guarantee allows arrived at the venue while the sweep waited,
+    /// rounded down to tenths.
     pub(crate) limit_used_percent: Option<f64>,
 }
 

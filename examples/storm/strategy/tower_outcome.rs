@@ -20,7 +20,7 @@ use tower_outcome::{
 };
 
 use super::{Belief, Strategy};
-use crate::limiter::{Limiter, LongestWaits};
+use crate::limiter::{Limiter, Watch};
 use crate::road::Road;
 use crate::scenario::{MINUTE, PATIENCE, REQUESTS_A_MINUTE, SECOND};
 
@@ -69,6 +69,7 @@ impl TowerOutcome {
             RateLimitLayer::builder(Scope::of(limiter.budget.clone()).tickets(tickets()))
                 .classifier(classifier)
                 .build()?;
+        let watch = limiter.watch.clone();
         let timeouts = timeouts()?;
         let connector = ConnectTimeoutLayer::new(&timeouts).layer(Road::new()?);
         let client = Client::builder(TokioExecutor::new())
@@ -82,6 +83,8 @@ impl TowerOutcome {
             .layer(retry)
             // Below Retry: every attempt counts.
             .layer(rate_limit)
+            // For the table only: when a permit is no longer in use.
+            .map_future(move |request| watch.clone().until_over(request))
             // Below the limiter: time in its queue is nobody's attempt.
             .layer(TimeoutLayer::new(&timeouts))
             .layer(WitnessLayer::new())
@@ -138,7 +141,7 @@ fn timeouts() -> Result<Timeouts, ConfigError> {
 
 /// What the venue publishes, and who goes first.
 fn limiter() -> Result<Limiter, ConfigError> {
-    let waits = Arc::new(LongestWaits::default());
+    let watch = Arc::new(Watch::default());
     let budget = RateBudget::builder("venue")
         .limit(Limit::sliding("requests", REQUESTS_A_MINUTE, MINUTE))
         .class(Class::new("order"))
@@ -146,12 +149,12 @@ fn limiter() -> Result<Limiter, ConfigError> {
         .class(Class::new("sweep").leave_percent(SWEEP_LEAVES_PERCENT))
         // The default, in market time: a request that was given up on may arrive this late.
         .guard(Guard::UntilResponse { late: SECOND })
-        .observer(waits.clone())
+        .observer(watch.clone())
         .build()?;
     let left = REQUESTS_A_MINUTE * u32::from(SWEEP_LEAVES_PERCENT) / 100;
     Ok(Limiter {
         budget,
-        waits,
+        watch,
         lowest: "sweep",
         allowed: REQUESTS_A_MINUTE - left,
     })
