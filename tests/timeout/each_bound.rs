@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Long enough that nothing strikes which should not, on a machine with other things to do.
-const SHORT: Duration = Duration::from_millis(400);
+const SHORT: Duration = Duration::from_millis(600);
 
 /// Several times that.
 const CALL: Duration = Duration::from_millis(1_600);

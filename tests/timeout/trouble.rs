@@ -113,7 +113,7 @@ impl Trouble {
                         full("buy 100"),
                     ),
                     _ => {
-                        let interval = Duration::from_millis(150);
+                        let interval = Duration::from_millis(100);
                         (Fault::Drip { interval }, full("buy 100"))
                     }
                 };
