@@ -7,7 +7,10 @@ use std::sync::{
 
 use http::{Extensions, HeaderValue};
 
-use crate::{Answer, Attempt, AttemptWitness, Deadline, Delivery, Outcome, Reason, Repeatable};
+use crate::{
+    Answer, Attempt, AttemptWitness, BoxError, Deadline, Delivery, Failure, Outcome, Reason,
+    Repeatable,
+};
 
 /// What layers tell each other about a call while it lasts.
 ///
@@ -343,11 +346,16 @@ impl Course {
 impl Hold {
     /// Lets go of the request, which is handed down right after.
     ///
-    /// Returns `false` if the call has been given up meanwhile: it was said then that nothing was
-    /// sent, and so nothing must be.
-    #[must_use = "a request whose call was given up must not be handed down"]
-    pub fn let_go(mut self) -> bool {
-        self.release()
+    /// # Errors
+    ///
+    /// If the call has been given up meanwhile: it was said then that nothing was sent, and so nothing
+    /// must be. The error is a [`Failure`] that says so to whoever still listens.
+    pub fn let_go(mut self) -> Result<(), BoxError> {
+        if self.release() {
+            return Ok(());
+        }
+        let why = format!("the call was given up while {} kept it", self.layer);
+        Err(Failure::not_sent(Reason::LocalLimit, why).into())
     }
 
     fn release(&mut self) -> bool {

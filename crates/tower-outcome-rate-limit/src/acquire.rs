@@ -19,7 +19,8 @@ use crate::{
 /// The future of [`Budget::acquire`].
 ///
 /// It joins the queue when it is first polled. Dropping it leaves the queue, or gives back what it
-/// was granted but has not taken yet. A future that is kept and not polled holds up nobody.
+/// was granted but has not taken yet. A future that is kept and not polled keeps what it was granted for
+/// a second; then somebody else gets it, and the future stands where it stood once it is polled.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire {
     budget: Budget,

@@ -120,10 +120,11 @@ impl Budget {
     }
 
     /// The venue refused a request for having too many, and asked for this long a pause, or did not
-    /// say: then for a second, and twice as long each time, up to a minute, until a window has
-    /// passed without a refusal.
+    /// say: then for a second, and twice as long each time, up to a minute, until others have been
+    /// answered and the longest window (at most a minute) has passed without a refusal.
     ///
-    /// Lets nobody through for that long, and for one window after that requests go one by one, at
+    /// Lets nobody through for that long, at most [the longest pause](BudgetBuilder::longest_pause), and
+    /// for one window after that requests go one by one, at
     /// the rate of the limit with the shortest window, instead of all those that were held up
     /// together.
     pub fn throttled(&self, hint: Option<Duration>) {

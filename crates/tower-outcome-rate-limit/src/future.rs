@@ -136,10 +136,10 @@ where
                     if config.learns || this.leave.budgets().any(Budget::is_aligned) {
                         *this.notes = Some(Notes::take(this.leave));
                     }
-                    if this.hold.take().is_some_and(|hold| !hold.let_go()) {
+                    if let Some(Err(error)) = this.hold.take().map(Hold::let_go) {
                         this.leave.refund();
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(given_up()));
+                        return Poll::Ready(Err(error));
                     }
                     this.leave.send();
                     let call = config.classifier.glance(&head);
@@ -257,12 +257,6 @@ fn conclude<C: Classify>(
         let decision = config.classifier.error(call, Attempt::FIRST, error);
         feedback::heed_error(leave, decision);
     }
-}
-
-/// Somebody above has given the call up, and was told that nothing was sent.
-#[cold]
-fn given_up() -> BoxError {
-    Failure::not_sent(Reason::LocalLimit, "the call was given up while it waited").into()
 }
 
 /// What the caller gets who was not let through. A Retry above does not try again: it would only

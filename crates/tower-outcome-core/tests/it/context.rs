@@ -14,8 +14,8 @@ use http_body::Body;
 use http_body_util::Full;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    AttemptWitness, CallContext, Clock, Deadline, Delivery, ManualClock, Outcome, Phase, Priority,
-    Random, Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, WitnessBody,
+    AttemptWitness, CallContext, Clock, Deadline, Delivery, Failure, ManualClock, Outcome, Phase,
+    Priority, Random, Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, WitnessBody,
 };
 
 use crate::support::*;
@@ -349,9 +349,11 @@ fn a_request_is_not_let_go_whose_call_was_given_up() {
     let context = CallContext::new();
     let held = context.hold("limiter", Phase::Queued);
     let other = context.hold("other limiter", Phase::Queued);
-    assert!(other.let_go());
+    other.let_go().unwrap();
     assert_eq!(context.give_up().delivery, Delivery::NotSent);
-    assert!(!held.let_go(), "it was said that nothing was sent");
+    let error = held.let_go().unwrap_err();
+    let failure = Failure::of(&*error).unwrap();
+    assert_eq!(failure.delivery(), Delivery::NotSent, "as was said");
 }
 
 #[test]

@@ -353,13 +353,16 @@ async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
     assert_eq!(context.phase(), Phase::Queued);
     let given_up = context.clone().give_up();
     assert_eq!(given_up.delivery, Delivery::NotSent);
-    waiting.abort();
+    // Whoever goes on all the same does not get it sent.
+    permit.refund();
+    let error = waiting.await.unwrap().err().unwrap();
+    assert_eq!(Failure::of(&*error).unwrap().delivery(), Delivery::NotSent);
+    assert!(nothing_sent(&mut server).await);
 
     let context = CallContext::new();
     let mut request = get();
     request.extensions_mut().insert(context.clone());
     let _sent = send(&service, request);
-    permit.refund();
     let _reply = next(&mut server).await;
     assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
 }

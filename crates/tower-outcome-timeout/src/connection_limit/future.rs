@@ -133,9 +133,9 @@ where
                         ..
                     } = *held;
                     // Before the call, which may send the request.
-                    if hold.is_some_and(|hold| !hold.let_go()) {
+                    if let Some(Err(error)) = hold.map(Hold::let_go) {
                         state.set(State::Done);
-                        return Poll::Ready(Err(given_up()));
+                        return Poll::Ready(Err(error));
                     }
                     let future = service.call(request);
                     state.set(State::Sending { future, slot });
@@ -202,12 +202,6 @@ impl<S, B> Waiting<S, B> {
         let elapsed = Elapsed::new(Bound::Deadline, limit, Phase::Queued);
         Some(Failure::not_sent(Reason::LocalLimit, elapsed))
     }
-}
-
-/// Somebody above has given the call up, and was told that nothing was sent.
-#[cold]
-fn given_up() -> BoxError {
-    Failure::not_sent(Reason::LocalLimit, "the call was given up while it waited").into()
 }
 
 impl<F, S, B> fmt::Debug for ConnectionLimitFuture<F, S, B> {
