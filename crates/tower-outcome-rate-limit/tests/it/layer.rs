@@ -355,9 +355,9 @@ async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
     assert_eq!(given_up.delivery, Delivery::NotSent);
     // Whoever goes on all the same does not get it sent.
     permit.refund();
+    assert!(nothing_sent(&mut server).await);
     let error = waiting.await.unwrap().err().unwrap();
     assert_eq!(Failure::of(&*error).unwrap().delivery(), Delivery::NotSent);
-    assert!(nothing_sent(&mut server).await);
 
     let context = CallContext::new();
     let mut request = get();
