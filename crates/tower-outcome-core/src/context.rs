@@ -7,7 +7,7 @@ use std::sync::{
 
 use http::Extensions;
 
-use crate::{Delivery, Outcome};
+use crate::{Delivery, Outcome, ValidUntil};
 
 /// What layers tell each other about a call while it lasts.
 ///
@@ -45,6 +45,8 @@ struct State {
     attempts: AtomicU32,
     /// Held for a copy in and out, never across an await.
     last: Mutex<Option<(Outcome, Delivery)>>,
+    /// The same.
+    valid_until: Mutex<Option<ValidUntil>>,
 }
 
 // === impl CallContext ===
@@ -108,6 +110,25 @@ impl CallContext {
     #[must_use]
     pub fn last(&self) -> Option<(Outcome, Delivery)> {
         *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes until when a signature of this call is valid. The latest of all attempts is kept: only
+    /// after it can none of them start any more.
+    pub fn note_valid_until(&self, end: ValidUntil) {
+        let mut kept = self.lock_valid_until();
+        *kept = (*kept).max(Some(end));
+    }
+
+    /// Returns the instant after which no attempt of this call can start any more, as far as its
+    /// signatures say.
+    #[must_use]
+    pub fn valid_until(&self) -> Option<ValidUntil> {
+        *self.lock_valid_until()
+    }
+
+    fn lock_valid_until(&self) -> std::sync::MutexGuard<'_, Option<ValidUntil>> {
+        let kept = &self.0.valid_until;
+        kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

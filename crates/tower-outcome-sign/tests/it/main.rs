@@ -1,0 +1,8 @@
+//! Everything through the public API.
+#![cfg(all(feature = "hmac", feature = "ed25519"))]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod layer;
+mod support;
+mod templates;
+mod vectors;
