@@ -2,7 +2,9 @@
 #![cfg(all(feature = "hmac", feature = "ed25519"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod clock;
 mod layer;
+mod nonces;
 mod support;
 mod templates;
 mod vectors;
