@@ -40,8 +40,10 @@ pub(crate) struct Whole {
 #[derive(Debug)]
 pub(crate) struct Reading<B> {
     body: B,
-    data: Bytes,
-    more: BytesMut,
+    /// The first frame with data, as long as it is the only one.
+    data: Option<Bytes>,
+    /// All data, from the second frame on.
+    more: Option<Box<BytesMut>>,
     trailers: Option<Box<HeaderMap>>,
 }
 
@@ -51,8 +53,8 @@ impl<B> Reading<B> {
     pub(crate) fn new(body: B) -> Self {
         Self {
             body,
-            data: Bytes::new(),
-            more: BytesMut::new(),
+            data: None,
+            more: None,
             trailers: None,
         }
     }
@@ -78,7 +80,7 @@ where
         limit: usize,
     ) -> Poll<Result<Whole, SignError>> {
         loop {
-            let size = self.data.len() + self.more.len();
+            let size = self.size();
             let left = u64::try_from(limit - size).unwrap_or(u64::MAX);
             if self.body.size_hint().lower() > left {
                 return Poll::Ready(Err(too_large(limit)));
@@ -101,7 +103,7 @@ where
                         }
                         if size == 0 {
                             // No copy where it is `Bytes` already.
-                            self.data = data.copy_to_bytes(data.remaining());
+                            self.data = Some(data.copy_to_bytes(data.remaining()));
                         } else {
                             self.append(data);
                         }
@@ -116,19 +118,29 @@ where
         }
     }
 
+    #[inline]
+    fn size(&self) -> usize {
+        match (&self.data, &self.more) {
+            (Some(data), _) => data.len(),
+            (None, Some(more)) => more.len(),
+            (None, None) => 0,
+        }
+    }
+
     #[cold]
     fn append(&mut self, data: impl Buf) {
-        if self.more.is_empty() {
-            self.more.extend_from_slice(&std::mem::take(&mut self.data));
-        }
-        self.more.put(data);
+        let first = &mut self.data;
+        let more = self.more.get_or_insert_with(|| {
+            let first = first.take().unwrap_or_default();
+            Box::new(BytesMut::from(&first[..]))
+        });
+        more.put(data);
     }
 
     fn take(&mut self) -> Whole {
-        let data = if self.more.is_empty() {
-            std::mem::take(&mut self.data)
-        } else {
-            std::mem::take(&mut self.more).freeze()
+        let data = match self.more.take() {
+            Some(more) => more.freeze(),
+            None => self.data.take().unwrap_or_default(),
         };
         Whole {
             data,

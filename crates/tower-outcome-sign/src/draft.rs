@@ -4,7 +4,9 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header::CONTENT_LENGTH, request,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
+    header::{CONTENT_LENGTH, Entry},
+    request,
     uri::PathAndQuery,
 };
 
@@ -50,6 +52,12 @@ impl Draft {
     #[must_use]
     pub fn into_request(self) -> Request<Bytes> {
         Request::from_parts(self.head, self.body.unwrap_or_default())
+    }
+
+    /// Shows the body to the signer.
+    #[inline]
+    pub(crate) fn show(&mut self, body: Option<Bytes>) {
+        self.body = body;
     }
 
     #[inline]
@@ -105,15 +113,18 @@ impl Draft {
     ///
     /// If the request has one of that name.
     pub fn set_header(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), SignError> {
-        if self.head.headers.contains_key(&name) {
-            return Err(conflict(name.to_string()));
+        #[cfg(debug_assertions)]
+        let added = name.clone();
+        match self.head.headers.try_entry(name) {
+            Ok(Entry::Vacant(entry)) => {
+                let put = entry.try_insert(value);
+                put.map_err(|_| SignError::encoding("headers"))?;
+            }
+            Ok(Entry::Occupied(entry)) => return Err(conflict(entry.key().to_string())),
+            Err(_) => return Err(SignError::encoding("headers")),
         }
         #[cfg(debug_assertions)]
-        self.added.push(name.clone());
-        self.head
-            .headers
-            .try_append(name, value)
-            .map_err(|_| SignError::encoding("headers"))?;
+        self.added.push(added);
         Ok(())
     }
 

@@ -46,7 +46,7 @@ pin_project! {
         #[pin]
         state: State<F, A::Future, C::Call, RB>,
         service: S,
-        head: Option<request::Parts>,
+        draft: Option<Draft>,
         payload: Payload<B>,
         // The head as it came, where it may be needed again.
         kept: Option<Box<request::Parts>>,
@@ -61,12 +61,8 @@ pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<F, G, T, RB> {
-        // The body is being read, as far as it is needed.
-        Reading,
-        // Others sign with the same key, and send first.
-        Queued { turn: Turn },
-        // It is this request's turn, and the inner service has to be ready.
-        Readying,
+        // Nothing has been signed.
+        Unsigned { stage: Stage },
         // The signer has to wait for something.
         Signing { #[pin] signed: G },
         // It has been sent.
@@ -75,6 +71,16 @@ pin_project! {
         Inspecting { inspect: Box<Inspect<RB>>, call: T, report: SignReport },
         Done,
     }
+}
+
+/// How far a request is that has not been signed.
+enum Stage {
+    /// The body is being read, as far as it is needed.
+    Reading,
+    /// Others sign with the same key, and send first.
+    Queued(Turn),
+    /// It is this request's turn, and the inner service has to be ready.
+    Readying,
 }
 
 /// The body of the request, on its way from the caller to the inner service.
@@ -95,9 +101,11 @@ where
     pub(crate) fn new(service: S, request: Request<B>, config: Arc<Config<A, C>>) -> Self {
         let (head, body) = request.into_parts();
         Self {
-            state: State::Reading,
+            state: State::Unsigned {
+                stage: Stage::Reading,
+            },
             service,
-            head: Some(head),
+            draft: Some(Draft::from_parts(head, None)),
             payload: Payload::Reading(Reading::new(body)),
             kept: None,
             slot: None,
@@ -127,45 +135,42 @@ where
         let mut this = self.project();
         let config = &**this.config;
         loop {
-            let (draft, validity) = match this.state.as_mut().project() {
-                // ## Reading => (Queued | Readying | Done)
-                StateProj::Reading => {
-                    let read = match this.head {
-                        Some(head) if !config.origins.contains(head) => {
-                            Err(SignErrorKind::Origin.into())
-                        }
-                        _ => ready!(read(config, this.payload, cx)),
-                    };
-                    match read {
-                        Ok(()) => this.state.set(next_in_line(config)),
-                        Err(error) => {
+            let (validity, at_once) = match this.state.as_mut().project() {
+                // ## Unsigned => (Unsigned | Signing | Sending | Done)
+                StateProj::Unsigned { stage } => {
+                    // ## Reading => (Queued | Readying | Done)
+                    if let Stage::Reading = stage {
+                        let read = match this.draft {
+                            Some(draft) if !config.origins.contains(draft.head()) => {
+                                Err(SignErrorKind::Origin.into())
+                            }
+                            _ => ready!(read(config, this.payload, cx)),
+                        };
+                        if let Err(error) = read {
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into_failure().into()));
                         }
+                        *stage = next_in_line(config);
                     }
-                    continue;
-                }
-                // ## Queued => Readying
-                StateProj::Queued { turn } => {
-                    let Poll::Ready(slot) = turn.as_mut().poll(cx) else {
-                        note_waiting(this.head.as_ref());
-                        return Poll::Pending;
-                    };
-                    *this.slot = Some(slot);
-                    this.state.set(State::Readying);
-                    continue;
-                }
-                // ## Readying => (Signing | Sending | Done)
-                StateProj::Readying => {
+                    // ## Queued => Readying
+                    if let Stage::Queued(turn) = stage {
+                        let Poll::Ready(slot) = turn.as_mut().poll(cx) else {
+                            note_waiting(this.draft.as_ref());
+                            return Poll::Pending;
+                        };
+                        *this.slot = Some(slot);
+                        *stage = Stage::Readying;
+                    }
+                    // ## Readying => (Signing | Sending | Done)
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
                         *this.slot = None;
                         this.state.set(State::Done);
                         return Poll::Ready(Err(error.into()));
                     }
-                    let Some(head) = this.head.take() else {
+                    let Some(draft) = this.draft.as_mut() else {
                         return Poll::Pending;
                     };
-                    let (signing, fresh) = match Signing::begin(config, &head) {
+                    let (signing, fresh) = match Signing::begin(config, draft.head()) {
                         Ok(begun) => begun,
                         Err(error) => {
                             *this.slot = None;
@@ -175,11 +180,11 @@ where
                     };
                     *this.signing = Some(signing);
                     if config.classifier.is_some() && this.resigned.is_none() {
-                        *this.kept = Some(Box::new(head.clone()));
+                        *this.kept = Some(Box::new(draft.head().clone()));
                     }
-                    let mut draft = Draft::from_parts(head, this.payload.shown(config));
-                    match config.signer.sign_now(&mut draft, &fresh) {
-                        Some(Ok(validity)) => (draft, validity),
+                    draft.show(this.payload.shown(config));
+                    match config.signer.sign_now(draft, &fresh) {
+                        Some(Ok(validity)) => (validity, true),
                         Some(Err(error)) => {
                             *this.slot = None;
                             this.state.set(State::Done);
@@ -189,6 +194,9 @@ where
                             if this.kept.is_none() {
                                 *this.kept = Some(Box::new(draft.head().clone()));
                             }
+                            let Some(draft) = this.draft.take() else {
+                                return Poll::Pending;
+                            };
                             let signed = config.signer.sign(draft, fresh);
                             this.state.set(State::Signing { signed });
                             continue;
@@ -197,14 +205,17 @@ where
                 }
                 // ## Signing => (Signing | Sending | Done)
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
-                    Ok(signed) => (signed.draft, signed.validity),
+                    Ok(signed) => {
+                        *this.draft = Some(signed.draft);
+                        (signed.validity, false)
+                    }
                     Err(error) => {
                         *this.slot = None;
                         this.state.set(State::Done);
                         return Poll::Ready(Err(error.into_failure().into()));
                     }
                 },
-                // ## Sending => (Inspecting | Queued | Readying | Done)
+                // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
                     let result = ready!(future.poll(cx));
                     *this.slot = None;
@@ -235,8 +246,10 @@ where
                             Verdict::Decided(decision) => {
                                 if judge(config, this.signing.as_ref(), decision, &mut report) {
                                     *this.resigned = report.refused;
-                                    *this.head = this.kept.take().map(|head| *head);
-                                    this.state.set(next_in_line(config));
+                                    *this.draft =
+                                        this.kept.take().map(|head| Draft::from_parts(*head, None));
+                                    let stage = next_in_line(config);
+                                    this.state.set(State::Unsigned { stage });
                                     continue;
                                 }
                             }
@@ -258,7 +271,7 @@ where
                     this.state.set(State::Done);
                     return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
                 }
-                // ## Inspecting => (Queued | Readying | Done)
+                // ## Inspecting => (Unsigned | Done)
                 StateProj::Inspecting { inspect, call, .. } => {
                     let decision = match &config.classifier {
                         Some(classifier) => {
@@ -276,8 +289,9 @@ where
                     };
                     if judge(config, this.signing.as_ref(), decision, &mut report) {
                         *this.resigned = report.refused;
-                        *this.head = this.kept.take().map(|head| *head);
-                        this.state.set(next_in_line(config));
+                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        let stage = next_in_line(config);
+                        this.state.set(State::Unsigned { stage });
                         continue;
                     }
                     let (mut head, body) = inspect.into_parts();
@@ -294,7 +308,7 @@ where
             let Some(signing) = this.signing.as_mut() else {
                 return Poll::Pending;
             };
-            if signing.is_stale(config, validity) {
+            if signing.is_stale(config, validity, at_once) {
                 let again = match &*this.kept {
                     Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
                         .map(|(again, fresh)| (again, fresh, (**kept).clone())),
@@ -315,6 +329,9 @@ where
                     }
                 }
             }
+            let Some(draft) = this.draft.take() else {
+                return Poll::Pending;
+            };
             #[cfg(debug_assertions)]
             let mut draft = draft;
             #[cfg(debug_assertions)]
@@ -359,17 +376,17 @@ where
 
 /// Where a request goes whose body is there, or that is sent once more.
 #[inline]
-fn next_in_line<F, G, T, RB, A, C>(config: &Config<A, C>) -> State<F, G, T, RB> {
+fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
     match config.nonces.as_ref().and_then(crate::Nonces::turn) {
-        Some(turn) => State::Queued { turn },
-        None => State::Readying,
+        Some(turn) => Stage::Queued(turn),
+        None => Stage::Readying,
     }
 }
 
 /// Tells those above that the call waits in a queue.
 #[cold]
-fn note_waiting(head: Option<&request::Parts>) {
-    if let Some(context) = head.and_then(|head| CallContext::of(&head.extensions)) {
+fn note_waiting(draft: Option<&Draft>) {
+    if let Some(context) = draft.and_then(|draft| CallContext::of(&draft.head().extensions)) {
         context.enter(Phase::Queued);
     }
 }
@@ -468,9 +485,11 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Reading => "reading",
-            State::Queued { .. } => "queued",
-            State::Readying => "readying",
+            State::Unsigned { stage } => match stage {
+                Stage::Reading => "reading",
+                Stage::Queued(_) => "queued",
+                Stage::Readying => "readying",
+            },
             State::Signing { .. } => "signing",
             State::Sending { .. } => "sending",
             State::Inspecting { .. } => "inspecting",

@@ -53,7 +53,9 @@ impl Origin {
             }
         }
         let own = self.authority.as_str();
-        own.eq_ignore_ascii_case(authority)
+        // Mostly they are written alike.
+        own == authority
+            || own.eq_ignore_ascii_case(authority)
             || self.matches_by_port(scheme.or(self.scheme.as_ref()), authority)
     }
 

@@ -40,6 +40,9 @@ pub trait Sign {
 
     /// Signs a request, and says until when the result is valid.
     ///
+    /// It is called in the future of the request and should not block: the result counts as made at the
+    /// time that is in `fresh`.
+    ///
     /// # Errors
     ///
     /// If the request lacks something or cannot be written. It is then not sent.

@@ -3,7 +3,6 @@
 
 use std::{fmt, time::Duration};
 
-use bytes::Bytes;
 use http::HeaderValue;
 
 use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity};
@@ -89,11 +88,17 @@ impl Template {
         TemplateBuilder::new(key)
     }
 
-    fn assign(draft: &mut Draft, assign: &Assign, eval: &Eval<'_>) -> Result<(), SignError> {
-        let text = assign.value.write(eval, draft)?;
+    /// Puts something into the request. `text` is a buffer that is used again and again.
+    fn assign(
+        draft: &mut Draft,
+        assign: &Assign,
+        eval: &Eval<'_>,
+        text: &mut Vec<u8>,
+    ) -> Result<(), SignError> {
+        assign.value.write(eval, draft, text)?;
         match &assign.target {
             Target::Header(name) => {
-                let value = HeaderValue::from_maybe_shared(Bytes::from(text))
+                let value = HeaderValue::from_bytes(text)
                     .map_err(|_| SignError::encoding(name.to_string()))?;
                 if assign.secret {
                     draft.set_secret_header(name.clone(), value)
@@ -101,20 +106,18 @@ impl Template {
                     draft.set_header(name.clone(), value)
                 }
             }
-            Target::Query(name) => {
-                let text =
-                    String::from_utf8(text).map_err(|_| SignError::encoding(name.clone()))?;
-                draft.add_query(name, &text)
-            }
+            Target::Query(name) => draft.add_query(name, utf8(text, name)?),
             Target::BodyField(name) => {
-                let text =
-                    String::from_utf8(text).map_err(|_| SignError::encoding(name.clone()))?;
-                let body = body_field::put(draft, name, &text)?;
+                let body = body_field::put(draft, name, utf8(text, name)?)?;
                 draft.set_body(body);
                 Ok(())
             }
         }
     }
+}
+
+fn utf8<'a>(text: &'a [u8], name: &str) -> Result<&'a str, SignError> {
+    std::str::from_utf8(text).map_err(|_| SignError::encoding(name.to_owned()))
 }
 
 impl Sign for Template {
@@ -124,14 +127,15 @@ impl Sign for Template {
 
     fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
         let mut eval = Eval::new(self, fresh);
+        let mut text = Vec::with_capacity(128);
         for assign in &self.before {
-            Self::assign(draft, assign, &eval)?;
+            Self::assign(draft, assign, &eval, &mut text)?;
         }
         let signature = self.key.sign(&self.signed, &eval, draft)?;
         let signature = self.encoding.encode(&signature);
         eval.signature = Some(&signature);
         for assign in &self.after {
-            Self::assign(draft, assign, &eval)?;
+            Self::assign(draft, assign, &eval, &mut text)?;
         }
         Ok(match self.window {
             Some(_) => Validity::for_window(fresh.time(), eval.window),

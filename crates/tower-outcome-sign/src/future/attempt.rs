@@ -61,12 +61,22 @@ impl Signing {
         self
     }
 
-    /// Returns whether the signature would not be valid for long enough if it were sent now.
+    /// Returns whether the signature would not be valid for long enough if it were sent now. One that
+    /// was made at once is as old as its time.
     #[inline]
-    pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, validity: Validity) -> bool {
+    pub(super) fn is_stale<A, C>(
+        &self,
+        config: &Config<A, C>,
+        validity: Validity,
+        at_once: bool,
+    ) -> bool {
         validity.end().is_some_and(|end| {
-            let least = corrected(config).checked_add(config.margin);
-            least.is_none_or(|least| least >= end.to_system_time())
+            let now = if at_once {
+                Some(self.time)
+            } else {
+                SigningTime::new(corrected(config)).ok()
+            };
+            now.is_none_or(|now| now.saturating_add(config.margin) >= end)
         })
     }
 

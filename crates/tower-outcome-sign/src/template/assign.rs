@@ -33,11 +33,22 @@ pub(super) enum Value {
 // === impl Value ===
 
 impl Value {
-    pub(super) fn write(&self, eval: &Eval<'_>, draft: &Draft) -> Result<Vec<u8>, SignError> {
+    /// Writes it into `out`, in the place of what is there.
+    pub(super) fn write(
+        &self,
+        eval: &Eval<'_>,
+        draft: &Draft,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SignError> {
+        out.clear();
         match self {
-            Self::Text(parts) => eval.collect(parts, draft),
+            Self::Text(parts) => {
+                for part in parts {
+                    eval.feed(part, draft, &mut |bytes| out.extend_from_slice(bytes))?;
+                }
+                Ok(())
+            }
             Self::Items(items) => {
-                let mut out = Vec::with_capacity(128);
                 for (name, part) in items {
                     if !out.is_empty() {
                         out.push(b',');
@@ -46,7 +57,7 @@ impl Value {
                     out.push(b'=');
                     eval.feed(part, draft, &mut |bytes| out.extend_from_slice(bytes))?;
                 }
-                Ok(out)
+                Ok(())
             }
         }
     }
