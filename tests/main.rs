@@ -8,4 +8,5 @@
 mod bodiless;
 mod limits;
 mod reuse;
+mod timeout;
 mod transport;

@@ -3,15 +3,17 @@
 use std::{
     future::{Future, Ready, ready},
     hint::black_box,
-    pin::pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::Full;
+use pin_project_lite::pin_project;
 use tower::{BoxError, Service, ServiceExt};
-use tower_outcome::NoResend;
+use tower_outcome::{Deadline, NoResend};
 
 /// What is sent: a body that is shared and not copied.
 pub(crate) type Call = Request<Full<Bytes>>;
@@ -19,6 +21,30 @@ pub(crate) type Call = Request<Full<Bytes>>;
 /// Answers at once and does nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Bare;
+
+/// Has what is above wait for one poll, as a network does.
+#[derive(Clone, Debug)]
+pub(crate) struct Hesitate<S>(pub(crate) S);
+
+/// Polls until there is an answer, so that the loop need not wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Persist<S>(pub(crate) S);
+
+/// What [`Hesitate`] waits with.
+#[derive(Debug)]
+pub(crate) struct Hesitating<F> {
+    inner: F,
+    waited: bool,
+}
+
+pin_project! {
+    /// What [`Persist`] polls with.
+    #[derive(Debug)]
+    pub(crate) struct Persisting<F> {
+        #[pin]
+        inner: F,
+    }
+}
 
 /// What the requests of a loop are made from.
 #[derive(Debug)]
@@ -38,6 +64,8 @@ pub(crate) enum Sent {
     Keyed,
     /// The same, with the caller's word that they must not be sent again.
     Marked,
+    /// With a key, and with a deadline of the caller's own.
+    Dated,
 }
 
 /// Makes calls, one after the other.
@@ -89,6 +117,14 @@ impl Order {
     }
 
     #[inline(never)]
+    fn dated(&self) -> Call {
+        let mut request = self.keyed();
+        let extensions = request.extensions_mut();
+        extensions.insert(Deadline::after(Duration::from_secs(10)));
+        request
+    }
+
+    #[inline(never)]
     fn marked(&self) -> Call {
         let mut request = self.keyed();
         request.extensions_mut().insert(NoResend::new());
@@ -102,7 +138,7 @@ fn value(text: &str) -> HeaderValue {
 
 // === impl Bare ===
 
-impl Service<Call> for Bare {
+impl<B> Service<Request<B>> for Bare {
     type Response = Response<Full<Bytes>>;
     type Error = BoxError;
     type Future = Ready<Result<Self::Response, BoxError>>;
@@ -111,9 +147,70 @@ impl Service<Call> for Bare {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Call) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         black_box(&request);
         ready(Ok(Response::new(Full::new(Bytes::new()))))
+    }
+}
+
+// === impl Hesitate ===
+
+impl<S: Service<R, Future: Unpin>, R> Service<R> for Hesitate<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Hesitating<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        Hesitating {
+            inner: self.0.call(request),
+            waited: false,
+        }
+    }
+}
+
+impl<F: Future + Unpin> Future for Hesitating<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if !std::mem::replace(&mut self.waited, true) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.inner).poll(cx)
+    }
+}
+
+// === impl Persist ===
+
+impl<S: Service<R>, R> Service<R> for Persist<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Persisting<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        Persisting {
+            inner: self.0.call(request),
+        }
+    }
+}
+
+impl<F: Future> Future for Persisting<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut inner = self.project().inner;
+        loop {
+            if let Poll::Ready(output) = inner.as_mut().poll(cx) {
+                return Poll::Ready(output);
+            }
+        }
     }
 }
 
@@ -130,6 +227,7 @@ impl<S> Loop<S> {
             make: match sent {
                 Sent::Keyed => Order::keyed,
                 Sent::Marked => Order::marked,
+                Sent::Dated => Order::dated,
             },
         })
     }

@@ -95,6 +95,14 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
+    // tower's Timeout asks for tokio's timer whenever it is called; nothing here ever waits for it.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let Ok(runtime) = runtime else {
+        return refuse("no runtime can be started");
+    };
+    let _entered = runtime.enter();
     if let Some(calls) = arguments.calls {
         let Some(case) = arguments.cases.first().and_then(|name| cases::named(name)) else {
             return refuse("--calls needs the name of one case");

@@ -1,7 +1,7 @@
 //! A market opens: the same storm of requests, weathered in three ways.
 //!
-//! Forty symbols are swept while orders are placed, against a venue that limits, bans and sometimes
-//! acts on a request without a word. It takes the loop that everybody writes first, tower's own
+//! Forty symbols are swept while orders are placed, against a venue that limits, bans, hangs and
+//! sometimes acts on a request without a word. It takes the loop that everybody writes first, tower's own
 //! `Retry`, and tower-outcome through it, one after the other, and shows what became of the orders.
 //!
 //! ```sh
@@ -22,6 +22,7 @@ mod args;
 mod limiter;
 mod picture;
 mod progress;
+mod road;
 mod run;
 mod scenario;
 mod strategy;
@@ -45,7 +46,7 @@ async fn storm(args: &Args) -> Result<(), Box<dyn Error>> {
     picture::check(&args.picture)?;
 
     let runs = [
-        Run::of(Naive::new(), args.seed).await?,
+        Run::of(Naive::new()?, args.seed).await?,
         Run::of(TowerRetry::new()?, args.seed).await?,
         Run::of(TowerOutcome::new()?, args.seed).await?,
     ];

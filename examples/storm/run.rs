@@ -1,6 +1,6 @@
 //! One strategy's way through the storm.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) enum Fate {
     RateLimited,
     /// 418.
     Banned,
-    /// A server error, or no whole answer.
+    /// A server error, or no whole answer in time.
     Failed,
 }
 
@@ -98,10 +98,14 @@ impl Run {
         }
 
         let mut orders = BTreeMap::new();
+        let mut done = HashSet::new();
         while let Some(over) = under_way.join_next().await {
             let (id, belief) = over?;
             let kind = calls[&id].kind;
             progress.note(kind, &belief);
+            if matches!(belief, Belief::Done(_)) {
+                done.insert(id.clone());
+            }
             if kind == Kind::Order {
                 let asked = None;
                 orders.insert(id, Order { belief, asked });
@@ -114,6 +118,7 @@ impl Run {
                 let question = calls[id].question();
                 if let Belief::Done(answer) = strategy.send(question.request(&venue)?).await {
                     order.asked = Some(String::from_utf8_lossy(&answer).parse()?);
+                    done.insert(question.id.clone());
                 }
                 calls.insert(question.id.clone(), question);
             }
@@ -123,13 +128,16 @@ impl Run {
 
         let ledger = venue.ledger();
         ledger.settled().await;
-        let entries = ledger.entries().into_iter();
+        // Backwards: the last request of a call that is done is the one that was answered.
+        let entries = ledger.entries().into_iter().rev();
+        let mut sent: Vec<_> = entries
+            .filter_map(|entry| Sent::of(entry, &calls, &mut done))
+            .collect();
+        sent.reverse();
         Ok(Self {
             strategy: S::NAME,
             orders,
-            sent: entries
-                .filter_map(|entry| Sent::of(entry, &calls))
-                .collect(),
+            sent,
             bans: ledger.bans(None),
             limits: limiter.map(|limiter| Limits {
                 order_longest_wait: limiter.waits.of("order"),
@@ -142,9 +150,14 @@ impl Run {
 // === impl Sent ===
 
 impl Sent {
-    fn of(entry: Entry, calls: &HashMap<String, Call>) -> Option<Self> {
+    fn of(entry: Entry, calls: &HashMap<String, Call>, done: &mut HashSet<String>) -> Option<Self> {
         let call = calls.get(entry.operation.as_deref()?)?;
-        let cut_off = matches!(entry.fault, Some(Fault::Close { .. } | Fault::Reset { .. }));
+        let heard_out = done.remove(&call.id);
+        let cut_off = match entry.fault {
+            Some(Fault::Close { .. } | Fault::Reset { .. } | Fault::Stall { .. }) => true,
+            Some(Fault::Drip { .. }) => !heard_out,
+            _ => false,
+        };
         Some(Self {
             call: call.id.clone(),
             kind: call.kind,

@@ -17,6 +17,9 @@ pub(crate) const SECOND: Duration = Duration::from_millis(50);
 /// A minute of market time, sixty seconds.
 pub(crate) const MINUTE: Duration = Duration::from_secs(3);
 
+/// How long everybody waits for the answer to one request.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10 * 50);
+
 /// Enough for one sweep and the orders; not for two sweeps.
 pub(crate) const REQUESTS_A_MINUTE: u32 = 200;
 
@@ -83,16 +86,27 @@ pub(crate) fn calls() -> impl Iterator<Item = Call> {
 fn bad_day(seed: u64) -> Plan {
     let close = |at| Fault::Close { at };
     let reset = |at| Fault::Reset { at };
+    let stall = |at| Fault::Stall { at };
     Plan::new(seed)
         .rate(0.25)
-        // The venue has acted, and the answer is lost, cut off, or an error.
+        // The venue has acted, and the answer is lost, cut off, an error, or does not come.
         .fault(3, close(Point::Applied))
         .fault(2, reset(Point::Applied))
         .fault(2, close(Point::Response))
         .fault(2, Fault::status(500, true))
         .fault(1, Fault::status(503, true))
+        .fault(2, stall(Point::Applied))
+        .fault(1, stall(Point::Response))
+        // The same, one byte at a time: whole after twenty-two seconds.
+        .fault(
+            1,
+            Fault::Drip {
+                interval: 2 * SECOND,
+            },
+        )
         // It has not acted, which from outside looks just the same.
         .fault(1, close(Point::Body))
+        .fault(1, stall(Point::Body))
         .fault(2, Fault::status(503, false))
 }
 

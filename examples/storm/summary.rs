@@ -55,10 +55,10 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
     }
     let [naive, tower_retry, ours] = tallies;
     println!(
-        "\nnaive and tower-retry send an order again whenever no good answer comes back.\n\
-         Where the venue had acted, that placed it twice ({} and {} orders). Placed orders\n\
-         that they gave up on are lost from view ({} and {}). Calling on while refused got\n\
-         them banned ({} and {} times).",
+        "\nnaive and tower-retry send an order again whenever no good answer comes back\n\
+         in time. Where the venue had acted, that placed it twice ({} and {} orders). Placed\n\
+         orders that they gave up on are lost from view ({} and {}). Calling on while refused\n\
+         got them banned ({} and {} times).",
         naive.applied_twice,
         tower_retry.applied_twice,
         naive.lost,
@@ -68,9 +68,9 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
     );
     println!(
         "\ntower-outcome stays within the limit: the sweep waits for it, orders do not. It\n\
-         sends an order again only if the venue provably did not act on it. Of {} orders\n\
-         it says that nobody on this side can know; the venue, asked what became of\n\
-         them, knows:",
+         sends an order again only if the venue provably did not act on it, however long no\n\
+         answer comes. Of {} orders it says that nobody on this side can know; the venue,\n\
+         asked what became of them, knows:",
         ours.unknown,
     );
     for (id, order) in runs.iter().flat_map(|run| &run.orders) {

@@ -1,6 +1,9 @@
 //! Holding what the calls were told against the venue's ledger.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use tower_outcome::Outcome;
 use tower_outcome_testkit::{Entry, Ledger, Received};
@@ -22,11 +25,18 @@ pub(crate) struct Audit {
     pub(crate) false_successes: u64,
     /// Calls whose caller stopped waiting.
     pub(crate) gave_up: u64,
+    /// Calls that ended long after their deadline: half a second, since the machine is busy and a timer
+    /// can be no better than its threads.
+    pub(crate) overdue: u64,
+    /// How long after its deadline the latest call ended.
+    pub(crate) latest: Duration,
     /// Requests that the venue saw.
     pub(crate) requests: u64,
     /// Outcomes by the fault that the first request of the call met.
     pub(crate) by_fault: BTreeMap<String, BTreeMap<&'static str, u64>>,
 }
+
+const OVERDUE: Duration = Duration::from_millis(500);
 
 pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
     let mut audit = Audit::default();
@@ -60,6 +70,9 @@ pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
         }
         let ending = told.endings.get(&number);
         audit.gave_up += u64::from(ending.is_some_and(|ending| ending.gave_up));
+        let late = ending.map_or(Duration::ZERO, |ending| ending.late);
+        audit.overdue += u64::from(late > OVERDUE);
+        audit.latest = audit.latest.max(late);
         let outcome = ending.and_then(|ending| ending.outcome);
         let Some(outcome) = outcome else {
             audit.unclassified += 1;

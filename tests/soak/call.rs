@@ -1,11 +1,16 @@
 //! A random call.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request};
-use tower_outcome::{Random, Repeatable, RepeatableBecause, SplitMix64};
+use tower_outcome::{Deadline, Random, Repeatable, RepeatableBecause, SplitMix64};
 use tower_outcome_testkit::fnv1a;
 
-use crate::body::{self, Body};
+use crate::{
+    black_hole::BlackHole,
+    body::{self, Body},
+};
 
 /// A random call; the same seed and number make the same.
 #[derive(Clone, Debug)]
@@ -16,6 +21,10 @@ pub(crate) struct Call {
     key: bool,
     mark: Option<Repeatable>,
     payload: Payload,
+    /// How long the call has, if its caller says.
+    pub(crate) deadline: Option<Duration>,
+    /// Whether it goes to an address that answers nobody.
+    lost: bool,
 }
 
 /// The protocol a call is made over.
@@ -80,6 +89,8 @@ impl Call {
                 _ => None,
             },
             payload,
+            deadline: (random(5) == 0).then(|| Duration::from_millis(random(400))),
+            lost: random(100) == 0,
         }
     }
 
@@ -112,7 +123,8 @@ impl Call {
         }
     }
 
-    pub(crate) fn request(&self, base: &str) -> Request<Body> {
+    pub(crate) fn request(&self, base: &str, black_hole: &BlackHole) -> Request<Body> {
+        let base = if self.lost { &black_hole.base() } else { base };
         let operation = Self::operation(self.number);
         let mut request = Request::new(body::of(&self.payload));
         *request.method_mut() = self.method.clone();
@@ -127,6 +139,9 @@ impl Call {
         }
         if let Some(mark) = self.mark {
             request.extensions_mut().insert(mark);
+        }
+        if let Some(limit) = self.deadline {
+            request.extensions_mut().insert(Deadline::after(limit));
         }
         request
     }

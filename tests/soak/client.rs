@@ -8,20 +8,26 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, uri::Authority};
 use http_body_util::BodyExt;
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use tokio::time::Instant;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_outcome::{
-    Answer, Attempt, Backoff, BoxError, CallReport, Failure, HttpClassifier, Judged, Outcome,
-    Reason, ReplayBody, ReplayLayer, RetryBudget, RetryLayer, WitnessBody, WitnessConnector,
-    WitnessLayer, replay::ReplayService, retry::Retry, witness::Witness,
+    Answer, Attempt, Backoff, BoxError, CallReport, ConnectTimeoutLayer, ConnectionLimitLayer,
+    DeadlineLayer, Failure, HttpClassifier, Judged, Outcome, Reason, ReplayBody, ReplayLayer,
+    RetryBudget, RetryLayer, TimeoutLayer, Timeouts, WitnessBody, WitnessConnector, WitnessLayer,
+    replay::ReplayService,
+    retry::Retry,
+    timeout::{ConnectTimeout, ConnectionLimit, DeadlineService, SentBody, Timeout},
+    witness::Witness,
 };
 
 use crate::{
+    black_hole::BlackHole,
     body::Body,
     call::{Call, Protocol},
     tally::{Ending, Tally},
@@ -30,18 +36,41 @@ use crate::{
 /// How long one attempt may take. The venue answers within milliseconds where it answers at all.
 const ATTEMPT: Duration = Duration::from_millis(150);
 
-/// How long a call may take, response body included. hyper can leave a response future pending for
-/// ever, so there has to be some such bound.
-const CALL: Duration = Duration::from_secs(5);
+/// How long a request that was taken may go unanswered, and one that is being sent may make no progress.
+const PAUSE: Duration = Duration::from_millis(100);
 
-type Transport = Client<WitnessConnector<HttpConnector>, WitnessBody<ReplayBody<Body>>>;
-type Stack = ReplayService<Retry<Observe<Witness<AttemptTimeout<Transport>>>>>;
+/// How long connecting may take. Some addresses are black holes.
+const CONNECT: Duration = Duration::from_millis(60);
+
+/// How long a response body may pause. Some never go on.
+const READ_IDLE: Duration = Duration::from_millis(200);
+
+/// How long a call may wait for a slot, while others stall.
+const ACQUIRE: Duration = Duration::from_millis(50);
+
+/// Fewer requests in flight than there are calls under way, so that some have to wait.
+const IN_FLIGHT: usize = 24;
+
+/// How long a call may take that has no deadline of its own, response body included.
+pub(crate) const CALL: Duration = Duration::from_secs(5);
+
+/// What a call may be late before its caller stops waiting: then the deadline does not work.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Transport = Client<
+    WitnessConnector<ConnectTimeout<HttpConnector>>,
+    WitnessBody<SentBody<ReplayBody<Body>>>,
+>;
+type OneAttempt = ConnectionLimit<Timeout<Witness<Transport>>, Option<Authority>>;
+type Stack = ReplayService<DeadlineService<Retry<Observe<OneAttempt>>>>;
 
 /// A client for each protocol, with the stack under test around it.
 #[derive(Clone)]
 pub(crate) struct Clients {
     http1: Stack,
     http2: Stack,
+    black_hole: Arc<BlackHole>,
+    tally: Arc<Tally>,
 }
 
 // === impl Clients ===
@@ -51,7 +80,14 @@ impl Clients {
         Self {
             http1: stack(Protocol::Http1, tally),
             http2: stack(Protocol::Http2, tally),
+            black_hole: Arc::new(BlackHole::open()),
+            tally: Arc::clone(tally),
         }
+    }
+
+    fn failed(&self, error: &BoxError) -> Ending {
+        self.tally.observe_end(error);
+        Ending::of_error(error)
     }
 
     /// Makes one call and reads the response to its end.
@@ -63,7 +99,7 @@ impl Clients {
         let answered = async {
             let mut stack = stack.clone();
             let sending = match stack.ready().await {
-                Ok(stack) => stack.call(call.request(base)),
+                Ok(stack) => stack.call(call.request(base, &self.black_hole)),
                 Err(error) => return Ending::of_error(&error),
             };
             let result = sending.await;
@@ -72,21 +108,40 @@ impl Clients {
             match result {
                 Ok(response) => match response.into_body().collect().await {
                     Ok(_) => Ending::of_response(outcome, report.as_ref()),
-                    Err(error) => Ending::of_error(&error),
+                    Err(error) => self.failed(&error),
                 },
-                Err(error) => Ending::of_error(&error),
+                Err(error) => self.failed(&error),
             }
         };
+        let limit = call.deadline.unwrap_or(CALL);
+        let started = Instant::now();
         // Whoever stops waiting does not know, and says so.
-        tokio::time::timeout(CALL, answered)
-            .await
-            .unwrap_or(Ending::GAVE_UP)
+        let ending = tokio::time::timeout(limit + PATIENCE, answered).await;
+        Ending {
+            late: started.elapsed().saturating_sub(limit),
+            ..ending.unwrap_or(Ending::GAVE_UP)
+        }
     }
 }
 
 fn stack(protocol: Protocol, tally: &Arc<Tally>) -> Stack {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
+    let timeouts = Timeouts::builder()
+        .call(CALL)
+        .attempt(ATTEMPT)
+        .connect(CONNECT)
+        .head(PAUSE)
+        .write_idle(PAUSE)
+        .read_idle(READ_IDLE)
+        .acquire(ACQUIRE)
+        .build()
+        .expect("bounds that fit each other");
+    let connector = ConnectTimeoutLayer::new(&timeouts).layer(connector);
+    let limit = ConnectionLimitLayer::builder(IN_FLIGHT)
+        .timeouts(&timeouts)
+        .build()
+        .expect("a limit that is not zero");
     let transport = Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .http2_only(protocol == Protocol::Http2)
@@ -110,10 +165,12 @@ fn stack(protocol: Protocol, tally: &Arc<Tally>) -> Stack {
         .expect("a valid configuration");
     ServiceBuilder::new()
         .layer(ReplayLayer::new())
+        .layer(DeadlineLayer::new(&timeouts))
         .layer(retry)
         .layer(observe)
+        .layer(limit)
+        .layer(TimeoutLayer::new(&timeouts))
         .layer(WitnessLayer::new())
-        .layer_fn(|inner| AttemptTimeout { inner })
         .service(transport)
 }
 
@@ -133,12 +190,6 @@ fn classifier() -> HttpClassifier {
         .expect("a valid configuration")
 }
 
-/// Bounds one attempt, by dropping it.
-#[derive(Clone)]
-struct AttemptTimeout<S> {
-    inner: S,
-}
-
 /// Numbers the attempts for the ledger and keeps what each was told.
 #[derive(Clone)]
 struct ObserveLayer {
@@ -155,28 +206,6 @@ pub(crate) struct Observe<S> {
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
-
-// === impl AttemptTimeout ===
-
-impl<S, R> Service<R> for AttemptTimeout<S>
-where
-    S: Service<R>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = BoxFuture<S::Response>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        let attempt = tokio::time::timeout(ATTEMPT, self.inner.call(request));
-        Box::pin(async move { attempt.await?.map_err(Into::into) })
-    }
-}
 
 // === impl Observe ===
 
@@ -234,6 +263,7 @@ impl Ending {
         }),
         proves_not_applied: false,
         gave_up: true,
+        late: Duration::ZERO,
     };
 
     fn of_response(outcome: Outcome, report: Option<&CallReport>) -> Self {
@@ -241,6 +271,7 @@ impl Ending {
             outcome: Some(outcome),
             proves_not_applied: report.is_some_and(|report| report.delivery().proves_not_applied()),
             gave_up: false,
+            late: Duration::ZERO,
         }
     }
 
@@ -251,6 +282,7 @@ impl Ending {
             proves_not_applied: failure
                 .is_some_and(|failure| failure.delivery().proves_not_applied()),
             gave_up: false,
+            late: Duration::ZERO,
         }
     }
 }

@@ -5,13 +5,16 @@
 //! cargo run --release --bin soak -- --calls 200000 --seed 1 --json
 //! ```
 //!
-//! The stack under test is Replay > Retry > Witness over hyper-util's client with a witnessed
-//! connector, on HTTP/1.1 and HTTP/2. The program fails (exit 1) if a request that must not be
+//! The stack under test is Replay > Deadline > Retry > ConnectionLimit > Timeout > Witness over
+//! hyper-util's client with a bounded and witnessed connector, on HTTP/1.1 and HTTP/2. Some calls go to
+//! an address that answers nobody, and some have little time. The program fails (exit 1) if a request that must not be
 //! repeated was applied twice, if a claim that the server did not act is contradicted by the
-//! venue's ledger, if a call ended without an outcome, or if a request body arrived altered.
+//! venue's ledger, if a call ended without an outcome or long after its deadline, or if a request body
+//! arrived altered.
 
 mod args;
 mod audit;
+mod black_hole;
 mod body;
 mod call;
 mod client;

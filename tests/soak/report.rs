@@ -12,6 +12,7 @@ pub(crate) struct Report<'a> {
     args: &'a Args,
     audit: &'a Audit,
     rescued: BTreeMap<(Protocol, &'static str), u64>,
+    struck: BTreeMap<&'static str, u64>,
 }
 
 // === impl Report ===
@@ -28,6 +29,7 @@ impl<'a> Report<'a> {
             args,
             audit,
             rescued,
+            struck: tally.told().struck.clone(),
         }
     }
 
@@ -37,9 +39,11 @@ impl<'a> Report<'a> {
             false_proofs,
             unclassified,
             altered,
+            overdue,
+            gave_up,
             ..
         } = self.audit;
-        applied_twice + false_proofs + unclassified + altered == 0
+        applied_twice + false_proofs + unclassified + altered + overdue + gave_up == 0
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -62,7 +66,10 @@ impl<'a> Report<'a> {
             "altered": audit.altered,
             "false_successes": audit.false_successes,
             "gave_up": audit.gave_up,
+            "overdue": audit.overdue,
+            "latest_ms": audit.latest.as_secs_f64() * 1e3,
             "rescued": rescued,
+            "struck": self.struck,
         })
     }
 }
@@ -93,6 +100,12 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "altered bodies  {:>10}", audit.altered)?;
         writeln!(f, "false successes {:>10}", audit.false_successes)?;
         writeln!(f, "gave up waiting {:>10}", audit.gave_up)?;
+        writeln!(f, "overdue         {:>10}", audit.overdue)?;
+        let latest = audit.latest.as_secs_f64() * 1e3;
+        writeln!(f, "latest, in ms   {latest:>10.1}")?;
+        for (bound, count) in &self.struck {
+            writeln!(f, "ended by the bound {bound}: {count}")?;
+        }
         for ((protocol, witness), count) in &self.rescued {
             writeln!(
                 f,

@@ -5,9 +5,10 @@ use std::{
     error::Error,
     fmt::Write,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use tower_outcome::{Failure, Outcome, Witnessed};
+use tower_outcome::{BoxError, Elapsed, Failure, Outcome, Witnessed};
 
 use crate::call::Protocol;
 
@@ -20,6 +21,8 @@ pub(crate) struct Ending {
     pub(crate) proves_not_applied: bool,
     /// Whether the caller stopped waiting.
     pub(crate) gave_up: bool,
+    /// How long after its deadline the call ended.
+    pub(crate) late: Duration,
 }
 
 /// What the calls were told.
@@ -34,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) disowned: HashMap<(String, u32), String>,
     /// How many errors that prove nothing by themselves a witness turned into proofs.
     pub(crate) rescued: BTreeMap<(Protocol, &'static str), u64>,
+    /// How many calls ended by which bound.
+    pub(crate) struck: BTreeMap<&'static str, u64>,
 }
 
 // === impl Tally ===
@@ -56,6 +61,14 @@ impl Tally {
         }
         if let Some(witness @ (Witnessed::Body | Witnessed::Connection)) = failure.proven_by() {
             *told.rescued.entry((protocol, witness.label())).or_default() += 1;
+        }
+    }
+
+    /// Notes the bound that ended a call, if one did.
+    pub(crate) fn observe_end(&self, error: &BoxError) {
+        if let Some(elapsed) = Elapsed::of(&**error) {
+            let bound = elapsed.bound().label();
+            *self.lock().struck.entry(bound).or_default() += 1;
         }
     }
 

@@ -1,13 +1,15 @@
 //! What layers tell each other about a call while it lasts.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU8, AtomicU32, Ordering},
 };
 
-use http::Extensions;
+use http::{Extensions, HeaderValue};
 
-use crate::{Delivery, Outcome, ValidUntil};
+use crate::{
+    Answer, Attempt, AttemptWitness, Deadline, Delivery, Outcome, Reason, Repeatable, ValidUntil,
+};
 
 /// What layers tell each other about a call while it lasts.
 ///
@@ -29,7 +31,7 @@ pub enum Phase {
     AwaitingToken,
     /// Waiting between two attempts.
     BackingOff,
-    /// Handed to the transport, which has taken nothing of its body yet.
+    /// Handed down, and nothing of its body is known to have been taken yet.
     Connecting,
     /// The transport is taking the request body.
     Sending,
@@ -39,14 +41,60 @@ pub enum Phase {
     ReadingBody,
 }
 
+/// Keeps what is to be sent in this process; made by [`CallContext::hold`].
+///
+/// A layer lets go of it before it hands the request down.
+#[derive(Debug)]
+#[must_use = "dropping it says that the request is handed down"]
+pub struct Hold {
+    context: CallContext,
+    layer: &'static str,
+}
+
+/// How far a call got that is given up from above; returned by [`CallContext::give_up`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct GivenUp {
+    /// Where the call stood.
+    pub phase: Phase,
+    /// How far it got: the furthest of all its attempts.
+    pub delivery: Delivery,
+    /// The outcome of the last attempt, if the call was between two.
+    pub last: Option<Outcome>,
+}
+
 #[derive(Debug, Default)]
 struct State {
+    deadline: Option<Deadline>,
     phase: AtomicU8,
     attempts: AtomicU32,
     /// Held for a copy in and out, never across an await.
-    last: Mutex<Option<(Outcome, Delivery)>>,
-    /// The same.
-    valid_until: Mutex<Option<ValidUntil>>,
+    course: Mutex<Course>,
+}
+
+/// What became of the attempts.
+#[derive(Debug, Default)]
+struct Course {
+    /// The outcome of the last attempt that ended, and the furthest delivery of all.
+    last: Option<(Outcome, Delivery)>,
+    /// Whether `last` is all there is: no attempt has begun since.
+    ended: bool,
+    /// Who knows how far the attempt under way got: each layer that watches it, for each request that
+    /// it was made of.
+    watched: Vec<AttemptWitness>,
+    /// Whether a response head of the attempt under way is here.
+    answered: bool,
+    /// How many layers keep the request in this process.
+    held: u32,
+    /// The layers that have handed the request of this attempt down.
+    passed: Vec<&'static str>,
+    /// Whether a layer had a second request of this attempt: then the first may be anywhere.
+    several: bool,
+    given_up: bool,
+    repeatable: Option<Repeatable>,
+    idempotency_key: Option<HeaderValue>,
+    /// The latest end of validity of all attempts.
+    valid_until: Option<ValidUntil>,
 }
 
 // === impl CallContext ===
@@ -56,6 +104,21 @@ impl CallContext {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates the context of a call with this deadline, which [`Deadline::of`] finds in it.
+    #[must_use]
+    pub fn with_deadline(deadline: Option<Deadline>) -> Self {
+        Self(Arc::new(State {
+            deadline,
+            ..State::default()
+        }))
+    }
+
+    /// Returns the deadline of the call, if it was created with one.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.0.deadline
     }
 
     /// Returns the context that the extensions of a request carry.
@@ -75,22 +138,25 @@ impl CallContext {
     }
 
     /// Returns where the call stands.
+    ///
+    /// While the transport has the request, a witness of the attempt says how much of it was taken.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        match self.0.phase.load(Ordering::Relaxed) {
-            1 => Phase::AwaitingToken,
-            2 => Phase::BackingOff,
-            3 => Phase::Connecting,
-            4 => Phase::Sending,
-            5 => Phase::AwaitingHead,
-            6 => Phase::ReadingBody,
-            _ => Phase::Queued,
+        let noted = Phase::of(self.0.phase.load(Ordering::Relaxed));
+        match noted {
+            Phase::Connecting => {
+                let course = self.course();
+                course.watched.last().map_or(noted, AttemptWitness::phase)
+            }
+            _ => noted,
         }
     }
 
     /// Notes that an attempt is about to be handed down.
     pub fn begin_attempt(&self) {
+        self.enter(Phase::Connecting);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
+        self.course().next_attempt();
     }
 
     /// Returns how many attempts have been handed down.
@@ -101,40 +167,227 @@ impl CallContext {
 
     /// Notes how an attempt ended. The furthest delivery of all attempts is kept.
     pub fn end_attempt(&self, outcome: Outcome, delivery: Delivery) {
-        let mut last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let furthest = last.map_or(delivery, |(_, before)| before.furthest(delivery));
-        *last = Some((outcome, furthest));
+        let mut course = self.course();
+        let before = course.last.map(|(_, before)| before);
+        course.next_attempt();
+        course.last = Some((
+            outcome,
+            before.map_or(delivery, |before| before.furthest(delivery)),
+        ));
+        course.ended = true;
     }
 
     /// Returns the outcome of the last attempt that ended, and the furthest delivery so far.
     #[must_use]
     pub fn last(&self) -> Option<(Outcome, Delivery)> {
-        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.course().last
+    }
+
+    /// Keeps the request in this process, in that phase, until the guard is dropped: the promise of
+    /// the layer of that name that nothing of this request is handed down before.
+    ///
+    /// For layers that wait: a call that is given up meanwhile is known not to have been sent. Such a
+    /// layer holds *every* request that passes it, also those that need not wait; a second request of
+    /// the same attempt (a hedge, a replay) is recognised by that, and proves nothing. Who only
+    /// [enters](Self::enter) a phase promises nothing.
+    pub fn hold(&self, layer: &'static str, phase: Phase) -> Hold {
+        self.enter(phase);
+        let mut course = self.course();
+        course.ended = false;
+        course.held = course.held.saturating_add(1);
+        course.several |= course.passed.contains(&layer);
+        drop(course);
+        Hold {
+            context: self.clone(),
+            layer,
+        }
+    }
+
+    /// Notes that the request is handed to the transport, and who knows how much of it is taken.
+    ///
+    /// If the call was given up meanwhile, the body is sealed at once.
+    pub fn watch(&self, witness: &AttemptWitness) {
+        self.enter(Phase::Connecting);
+        let mut course = self.course();
+        course.ended = false;
+        if course.given_up {
+            // The transport may still be handed the request, and shall not get all of it.
+            let _ = witness.give_up();
+        }
+        course.watched.push(witness.clone());
+    }
+
+    /// Notes that a response head is here.
+    pub fn answered(&self) {
+        self.enter(Phase::ReadingBody);
+        self.course().answered = true;
+    }
+
+    /// Gives the call up, and returns how far it got.
+    ///
+    /// To be asked *before* the call's future is dropped. A body that the transport has not taken to
+    /// its end is sealed, so what is returned stays true. Where no layer below tells how far the
+    /// request got, it may have been sent.
+    #[must_use]
+    pub fn give_up(&self) -> GivenUp {
+        self.give_up_with(true)
+    }
+
+    /// Gives the attempt up that is under way, as [`give_up`](Self::give_up) does, and lets others
+    /// follow: for a layer that has found the context of another above.
+    #[must_use]
+    pub fn give_up_attempt(&self) -> GivenUp {
+        self.give_up_with(false)
+    }
+
+    fn give_up_with(&self, for_good: bool) -> GivenUp {
+        let phase = self.phase();
+        let mut course = self.course();
+        course.given_up |= for_good;
+        match course.last {
+            Some((outcome, delivery)) if course.ended => GivenUp {
+                phase,
+                delivery,
+                last: Some(outcome),
+            },
+            before => {
+                let delivery = course.under_way();
+                GivenUp {
+                    phase,
+                    delivery: before.map_or(delivery, |(_, before)| before.furthest(delivery)),
+                    last: None,
+                }
+            }
+        }
+    }
+
+    /// Notes whether the request may be repeated, on the word of a layer that classifies.
+    pub fn note_repeatable(&self, repeatable: Repeatable) {
+        self.course().repeatable = Some(repeatable);
+    }
+
+    /// Returns whether the request may be repeated, if a layer below has said so.
+    #[must_use]
+    pub fn repeatable(&self) -> Option<Repeatable> {
+        self.course().repeatable
+    }
+
+    /// Notes the idempotency key that a layer has made for the call.
+    pub fn note_idempotency_key(&self, key: HeaderValue) {
+        self.course().idempotency_key = Some(key);
+    }
+
+    /// Returns the idempotency key that a layer has made for the call.
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<HeaderValue> {
+        self.course().idempotency_key.clone()
     }
 
     /// Notes until when a signature of this call is valid. The latest of all attempts is kept: only
     /// after it can none of them start any more.
     pub fn note_valid_until(&self, end: ValidUntil) {
-        let mut kept = self.lock_valid_until();
-        *kept = (*kept).max(Some(end));
+        let mut course = self.course();
+        course.valid_until = course.valid_until.max(Some(end));
     }
 
     /// Returns the instant after which no attempt of this call can start any more, as far as its
     /// signatures say.
     #[must_use]
     pub fn valid_until(&self) -> Option<ValidUntil> {
-        *self.lock_valid_until()
+        self.course().valid_until
     }
 
-    fn lock_valid_until(&self) -> std::sync::MutexGuard<'_, Option<ValidUntil>> {
-        let kept = &self.0.valid_until;
-        kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.0.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Course ===
+
+impl Course {
+    fn next_attempt(&mut self) {
+        self.ended = false;
+        self.watched.clear();
+        self.answered = false;
+        self.passed.clear();
+        self.several = false;
+    }
+
+    /// Gives the attempt under way up, and returns how far it got.
+    fn under_way(&self) -> Delivery {
+        // A witness below is told of every request. Without one, only a single request that is held
+        // is known to be here.
+        let is_here = self.held > 0 && !self.several;
+        let unwatched = if is_here || !self.watched.is_empty() {
+            Delivery::NotSent
+        } else {
+            Delivery::MaybeSent
+        };
+        let answered = if self.answered {
+            Delivery::Answered
+        } else {
+            Delivery::NotSent
+        };
+        self.watched
+            .iter()
+            .map(AttemptWitness::give_up)
+            .fold(unwatched.furthest(answered), Delivery::furthest)
+    }
+}
+
+// === impl Hold ===
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut course = self.context.course();
+        course.held = course.held.saturating_sub(1);
+        course.passed.push(self.layer);
+        drop(course);
+        self.context.enter(Phase::Connecting);
+    }
+}
+
+// === impl GivenUp ===
+
+impl GivenUp {
+    /// Returns what that amounts to: between two attempts what became of the last, else what is
+    /// known of the one under way, with the reason why it was given up.
+    #[must_use]
+    pub fn outcome(self, reason: Reason, repeatable: Repeatable) -> Outcome {
+        if let Some(last) = self.last {
+            return last;
+        }
+        let answer = if self.delivery.proves_not_applied() {
+            Answer::NotApplied {
+                reason,
+                after: None,
+            }
+        } else {
+            Answer::Unclear {
+                reason,
+                after: None,
+                transient: true,
+            }
+        };
+        answer.outcome(repeatable, Attempt::FIRST)
     }
 }
 
 // === impl Phase ===
 
 impl Phase {
+    const fn of(number: u8) -> Self {
+        match number {
+            1 => Self::AwaitingToken,
+            2 => Self::BackingOff,
+            3 => Self::Connecting,
+            4 => Self::Sending,
+            5 => Self::AwaitingHead,
+            6 => Self::ReadingBody,
+            _ => Self::Queued,
+        }
+    }
+
     /// Returns a stable lower-case label for spans and metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::Extensions;
 use tokio::time::Instant;
 
+use crate::CallContext;
+
 /// The one instant by which a whole call has to be over, carried in the request's extensions.
 ///
 /// It bounds limiter waits, token refreshes, backoff, every attempt and the response body. It
@@ -44,10 +46,17 @@ impl Deadline {
         Self(now.checked_add(span).unwrap_or_else(|| now + FAR))
     }
 
-    /// Returns the deadline that the extensions of a request carry, if any.
+    /// Returns the deadline that the extensions of a request carry, if any: by itself, or in the
+    /// [`CallContext`] of a layer above.
     #[must_use]
+    #[inline]
     pub fn of(extensions: &Extensions) -> Option<Self> {
-        extensions.get::<Self>().copied()
+        // Mostly there are none, and then nothing is looked up.
+        if extensions.is_empty() {
+            return None;
+        }
+        let own = extensions.get::<Self>().copied();
+        own.or_else(|| CallContext::of(extensions)?.deadline())
     }
 
     /// Returns the instant itself.

@@ -25,7 +25,8 @@
 //!
 //! A GOAWAY for a request without a body, or where nobody knows whether there is one: hyper reports the
 //! connection's GOAWAY for a request whose head another thread has just written, and which the peer
-//! acted on before it sent that frame. About one call in 200,000 of `soak` meets this race.
+//! acted on before it sent that frame. About one call in 200,000 of `soak` meets this race. Nor does it
+//! help that the connection has accepted no byte since the attempt began: the head may be written next.
 //!
 //! `is_incomplete_message`, `ConnectionReset`, `BrokenPipe`, `UnexpectedEof`, a stream reset with
 //! any other code, `is_user` (hyper uses it for its own dead dispatcher too), gRPC `UNAVAILABLE`, and
@@ -150,6 +151,13 @@ enum Clue {
     Proof(Delivery, FailureKind),
     /// A known client's innermost word on the request, and it proves nothing.
     NoProof(FailureKind),
+    /// The same, and the request may still be on its way: what the connection has not accepted so far
+    /// it may accept yet.
+    #[cfg_attr(
+        not(feature = "h2"),
+        expect(dead_code, reason = "said by the evidence of some transports only")
+    )]
+    InDoubt(FailureKind),
 }
 
 // === impl Delivery ===
@@ -304,6 +312,11 @@ fn walk(error: &(dyn Error + 'static), evidence: Evidence) -> Proof {
             }
             Clue::NoProof(found) => {
                 kind = found;
+                break;
+            }
+            Clue::InDoubt(found) => {
+                kind = found;
+                unwritten = false;
                 break;
             }
         }

@@ -152,7 +152,9 @@ impl Failure {
         self
     }
 
-    pub(crate) fn with_proven_by(mut self, by: Option<Witnessed>) -> Self {
+    /// Adds what proves that the request was not acted on.
+    #[must_use]
+    pub fn with_proven_by(mut self, by: Option<Witnessed>) -> Self {
         self.proven_by = by;
         self
     }

@@ -35,7 +35,7 @@ pub use self::{
     },
     clock::{Clock, ManualClock, SystemClock},
     config::ConfigError,
-    context::{CallContext, Phase},
+    context::{CallContext, GivenUp, Hold, Phase},
     deadline::Deadline,
     delivery::{Delivery, FailureKind, Proof, Witnessed},
     failure::{BoxError, Failure},
@@ -50,5 +50,7 @@ pub use self::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
     valid_until::ValidUntil,
-    witness::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer},
+    witness::{
+        AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,
+    },
 };

@@ -5,9 +5,11 @@
 //! [`WitnessConnector`] wraps hyper-util's connector and remembers when each connection last
 //! accepted a byte: if that was before the attempt began, nothing of the attempt was written.
 
+mod attempt;
 mod body;
 #[cfg(feature = "hyper-util")]
 mod connector;
+mod last_words;
 mod layer;
 mod tick;
 
@@ -17,6 +19,8 @@ pub use self::connector::{ConnectFuture, WitnessConnector, WitnessIo};
 pub(crate) use self::tick::LastWrite;
 pub(crate) use self::tick::Tick;
 pub use self::{
+    attempt::AttemptWitness,
     body::{BodyTaken, BodyWitness, RequestBodyError, WitnessBody},
+    last_words::{LastWords, give_up},
     layer::{ResponseFuture, Witness, WitnessLayer},
 };

@@ -8,8 +8,6 @@ use std::{
     time::Duration,
 };
 
-use tokio::runtime::Handle;
-
 use crate::{
     Budget, Permit, Refused, RefusedKind, Ticket, driver,
     queue::{Entrant, Mask, Place, Progress, mask_of},
@@ -121,7 +119,6 @@ impl Acquire {
         if earliest > until {
             return self.refuse(state, RefusedKind::Deadline, Some(earliest));
         }
-        let mut woken = Woken::default();
         let entrant = Entrant {
             class,
             cost: self.cost,
@@ -129,12 +126,30 @@ impl Acquire {
         };
         self.place = state.queue.push(now, &entrant, Some(waker));
         self.stage = Stage::Waiting;
-        // Those before it may have become free to go without anybody noticing yet.
+        self.stand(shared, state, now, until, earliest)
+    }
+
+    /// Stands in line, and looks whether it can go at once, be it because those before it may have
+    /// become free to go without anybody noticing yet.
+    fn stand<'a>(
+        &mut self,
+        shared: &'a Shared,
+        mut state: MutexGuard<'a, State>,
+        now: u64,
+        until: u64,
+        earliest: u64,
+    ) -> Poll<Result<Permit, Refused>> {
+        let class = self.class();
+        let mut woken = Woken::default();
         let mut next;
         (state, next) = shared.let_through(state, now, &mut woken);
         match state.queue.progress(self.place) {
             Progress::Waiting if until > now => {}
-            // Through, or it was not to wait at all.
+            Progress::Waiting => {
+                let refused = self.give_up(state, now, RefusedKind::Deadline, Some(earliest));
+                woken.wake();
+                return refused;
+            }
             end => {
                 let result = self.leave(state, now, end);
                 woken.wake();
@@ -149,96 +164,138 @@ impl Acquire {
                     (state, next) = shared.let_through(state, now, &mut woken);
                 }
                 None => {
-                    let waker = state.queue.release(self.place);
-                    let waiting = state.queue.len();
+                    let waiting = state.queue.len() - 1;
                     let kind = RefusedKind::QueueFull { waiting };
-                    let refused = self.refuse(state, kind, Some(earliest));
+                    let refused = self.give_up(state, now, kind, Some(earliest));
                     woken.wake();
-                    drop(waker);
                     return refused;
                 }
             }
         }
-        let waiting = state.queue.len();
-        let manned = std::mem::replace(&mut state.desk.is_manned, true);
-        let driver = if manned && next < state.desk.next {
-            state.desk.waker.take()
-        } else {
-            None
+        let Some(place) = driver::here() else {
+            let refused = self.give_up(state, now, RefusedKind::NoRuntime, Some(earliest));
+            woken.wake();
+            return refused;
         };
-        drop(state);
-        woken.wake();
-        if let Some(driver) = driver {
-            driver.wake();
+        let waiting = state.queue.len();
+        let is_manned = state.desks.is_manned(place);
+        if !is_manned {
+            state.desks.man(place);
         }
-        self.note_queued(waiting);
-        if manned {
+        shared.tell_drivers(state, next);
+        woken.wake();
+        shared.note_queued(class, waiting);
+        if is_manned {
             Poll::Pending
         } else {
-            self.man_desk()
+            self.man_desk(place)
         }
-    }
-
-    fn note_queued(&self, waiting: u32) {
-        self.budget.shared().note_queued(self.class(), waiting);
     }
 
     /// Looks whether its turn has come.
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<Result<Permit, Refused>> {
         let budget = self.budget.clone();
         let shared = budget.shared();
+        let here = driver::here();
         let mut waker: Option<Waker> = None;
         loop {
             let now = shared.now();
             let mut state = shared.lock();
             let progress = state.queue.progress(self.place);
-            if progress != Progress::Waiting {
+            let is_asleep = progress == Progress::Asleep;
+            if progress != Progress::Waiting && !is_asleep {
                 return self.leave(state, now, progress);
             }
-            let old = if state.queue.wakes(self.place, cx.waker()) {
-                None
-            } else if let Some(waker) = waker.take() {
-                state.queue.set_waker(self.place, waker)
-            } else {
+            if !is_asleep && state.queue.wakes(self.place, cx.waker()) {
+                return self.keep_waiting(state, here);
+            }
+            let Some(waker) = waker.take() else {
                 // A waker is not made under the lock.
                 drop(state);
                 waker = Some(cx.waker().clone());
                 continue;
             };
-            let manned = std::mem::replace(&mut state.desk.is_manned, true);
-            drop(state);
+            if is_asleep {
+                return self.stand_again(shared, state, now, waker);
+            }
+            let old = state.queue.set_waker(self.place, waker);
+            let pending = self.keep_waiting(state, here);
             drop(old);
-            return if manned {
-                Poll::Pending
-            } else {
-                self.man_desk()
-            };
+            return pending;
         }
+    }
+
+    /// Was let through and not polled until it was taken back.
+    #[cold]
+    fn stand_again<'a>(
+        &mut self,
+        shared: &'a Shared,
+        mut state: MutexGuard<'a, State>,
+        now: u64,
+        waker: Waker,
+    ) -> Poll<Result<Permit, Refused>> {
+        let since = state.queue.since(self.place);
+        let until = since
+            .saturating_add(state.classes()[self.class()].max_wait())
+            .min(self.deadline);
+        if until < now {
+            return self.leave(state, now, Progress::Expired);
+        }
+        let deadline = (self.deadline != NEVER).then_some(self.deadline);
+        state.queue.let_back(self.place, deadline, waker);
+        self.stand(shared, state, now, until, now)
+    }
+
+    /// Makes sure that there is somebody on this runtime to let it through.
+    fn keep_waiting(
+        &mut self,
+        mut state: MutexGuard<'_, State>,
+        here: Option<driver::Place>,
+    ) -> Poll<Result<Permit, Refused>> {
+        // Polled without a runtime, it has to rely on those of others.
+        let Some(place) = here.filter(|&place| !state.desks.is_manned(place)) else {
+            return Poll::Pending;
+        };
+        state.desks.man(place);
+        drop(state);
+        self.man_desk(place)
     }
 
     /// Sends a driver to the desk, which is marked as manned already.
     #[cold]
-    fn man_desk(&mut self) -> Poll<Result<Permit, Refused>> {
+    fn man_desk(&mut self, place: driver::Place) -> Poll<Result<Permit, Refused>> {
         let budget = self.budget.clone();
         let shared = budget.shared();
-        if let Ok(runtime) = Handle::try_current() {
-            driver::send(&budget.0, &runtime);
-            let state = shared.lock();
-            let is_waiting = state.queue.progress(self.place) == Progress::Waiting;
-            if state.desk.is_manned || !is_waiting {
-                return Poll::Pending;
-            }
-            // The runtime is shutting down and has dropped the driver on the spot.
-        } else {
-            shared.lock().desk.is_manned = false;
-        }
+        driver::send(&budget.0);
         let mut state = shared.lock();
+        let is_waiting = state.queue.progress(self.place) == Progress::Waiting;
+        if state.desks.is_manned(place) || !is_waiting {
+            return Poll::Pending;
+        }
+        // The runtime is shutting down and has dropped the driver on the spot.
         let now = shared.now();
         let earliest = state.earliest(now, self.class(), &self.cost, self.mask());
+        self.give_up(state, now, RefusedKind::NoRuntime, Some(earliest))
+    }
+
+    /// Leaves the line without having got anywhere, and lets those behind it look.
+    fn give_up(
+        &mut self,
+        mut state: MutexGuard<'_, State>,
+        now: u64,
+        kind: RefusedKind,
+        retry_at: Option<u64>,
+    ) -> Poll<Result<Permit, Refused>> {
+        let budget = self.budget.clone();
+        let shared = budget.shared();
+        let class = self.class();
         let waker = state.queue.release(self.place);
-        let refused = self.refuse(state, RefusedKind::NoRuntime, Some(earliest));
+        state.forgive_if_gone(class);
+        state.class_mut(class).refused += 1;
+        self.stage = Stage::Done;
+        shared.stir(state, now);
         drop(waker);
-        refused
+        Poll::Ready(Err(shared.refused(class, kind, retry_at)))
     }
 
     /// Leaves the queue, where the lock is taken and the end is known.
@@ -256,17 +313,22 @@ impl Acquire {
         let result = match end {
             Progress::Granted => {
                 state.depart(now, &self.cost);
-                if !state.queue.is_empty() && state.waits_on_held() && !shared.holds {
-                    // What was held counts now, and there is an instant for those who wait for it.
+                if !state.queue.is_empty() && state.waits_on_held() {
+                    // It has left, and there may be an instant for those who wait for that.
                     shared.stir(state, now);
                 } else {
                     drop(state);
                 }
+                // The permit first: whatever becomes of those who are told, it is there.
+                let permit = Permit::new(budget.clone(), self.cost, now);
                 let waited = Duration::from_nanos(now.saturating_sub(since));
                 shared.note_admitted(self.class(), waited);
-                Poll::Ready(Ok(Permit::new(budget.clone(), self.cost, now)))
+                Poll::Ready(Ok(permit))
             }
-            Progress::Displaced => self.refuse_counted(state, RefusedKind::Displaced, None),
+            Progress::Displaced => {
+                let earliest = state.earliest(now, self.class(), &self.cost, self.mask());
+                self.refuse_counted(state, RefusedKind::Displaced, Some(earliest))
+            }
             Progress::TooLarge => match state.too_large(self.class(), &self.cost) {
                 Some((limit, capacity)) => {
                     let kind = RefusedKind::TooLarge {
@@ -279,10 +341,7 @@ impl Acquire {
                 // The limits have changed once more.
                 None => self.refuse_counted(state, RefusedKind::Deadline, None),
             },
-            Progress::Waiting | Progress::Expired | Progress::Free => {
-                if end == Progress::Waiting {
-                    state.class_mut(self.class()).refused += 1;
-                }
+            Progress::Waiting | Progress::Expired | Progress::Asleep | Progress::Free => {
                 let earliest = state.earliest(now, self.class(), &self.cost, self.mask());
                 self.refuse_counted(state, RefusedKind::Deadline, Some(earliest))
             }
@@ -326,8 +385,11 @@ impl Future for Acquire {
             Stage::Fresh => match this.budget.try_pass(this.class(), &this.cost) {
                 Some(departed) => {
                     this.stage = Stage::Done;
-                    let budget = this.budget.clone();
-                    Poll::Ready(Ok(Permit::new(budget, this.cost, departed)))
+                    let permit = Permit::new(this.budget.clone(), this.cost, departed);
+                    this.budget
+                        .shared()
+                        .note_admitted(this.class(), Duration::ZERO);
+                    Poll::Ready(Ok(permit))
                 }
                 None => this.join(cx),
             },
@@ -349,7 +411,7 @@ impl Drop for Acquire {
         let progress = state.queue.progress(self.place);
         let was_first = state.queue.is_first(self.place);
         if progress == Progress::Granted {
-            state.refund(&self.cost);
+            state.revoke(&self.cost);
         }
         let waker = state.queue.release(self.place);
         state.forgive_if_gone(self.class());

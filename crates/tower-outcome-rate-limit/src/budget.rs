@@ -1,6 +1,6 @@
 //! The budget.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, task::Waker, time::Duration};
 
 use tokio::time::Instant;
 use tower_outcome_core::ConfigError;
@@ -10,9 +10,10 @@ use crate::{
     Reported, Snapshot, Ticket,
     builder::check_burst,
     queue::{Entrant, Mask, Progress, mask_of},
-    rule::{NEVER, nanos},
-    shared::{Counted, Shared},
-    state::{Mark, Units, Woken},
+    rule::nanos,
+    shared::{Counted, MutexGuard, Shared},
+    state::{Mark, State, Units, Woken},
+    ticket::ClassOf,
 };
 
 /// The most limits of one budget.
@@ -110,10 +111,11 @@ impl Budget {
     pub fn pause(&self, span: Duration) {
         let now = self.0.now();
         let mut state = self.0.lock();
-        let until = state.gate.pause(now, nanos(span));
+        let longest = state.longest_pause;
+        let until = state.gate.pause(now, nanos(span), longest);
         let wakers = state.send_away_hopeless(until, Mask::MAX);
-        drop(state);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        self.0.stir(state, now);
+        wakers.into_iter().for_each(Waker::wake);
         self.0.note_paused(None, now, until);
     }
 
@@ -125,14 +127,32 @@ impl Budget {
     /// the rate of the limit with the shortest window, instead of all those that were held up
     /// together.
     pub fn throttled(&self, hint: Option<Duration>) {
+        let state = self.0.lock();
+        let longest = state.longest_pause;
+        self.refuse(state, hint, longest);
+    }
+
+    /// The venue has banned this side, for so long or without saying: as [`throttled`], but what it
+    /// says is believed up to [the longest ban](BudgetBuilder::longest_ban).
+    ///
+    /// [`throttled`]: Self::throttled
+    pub fn banned(&self, hint: Option<Duration>) {
+        let state = self.0.lock();
+        let longest = state.longest_ban;
+        self.refuse(state, hint, longest);
+    }
+
+    fn refuse(&self, mut state: MutexGuard<'_, State>, hint: Option<Duration>, longest: u64) {
         let now = self.0.now();
-        let mut state = self.0.lock();
-        let pace = state.pace();
-        let until = state.gate.throttled(now, hint.map(nanos), pace);
-        state.suspect_others(now);
-        let wakers = state.send_away_hopeless(until, Mask::MAX);
-        drop(state);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        let before = state.gate.until();
+        let until = state.throttled(now, hint.map(nanos), longest);
+        let wakers = if until > before {
+            state.send_away_hopeless(until, Mask::MAX)
+        } else {
+            Vec::new()
+        };
+        self.0.stir(state, now);
+        wakers.into_iter().for_each(Waker::wake);
         self.0.note_paused(None, now, until);
     }
 
@@ -150,11 +170,12 @@ impl Budget {
     pub(crate) fn close(&self, limit: usize, span: Duration) {
         let now = self.0.now();
         let mut state = self.0.lock();
-        state.gate.close(limit, now, nanos(span));
+        let longest = state.longest_pause;
+        state.gate.close(limit, now, nanos(span), longest);
         let until = state.gate.closed_until(limit);
         let wakers = state.send_away_hopeless(until, 1 << limit);
-        drop(state);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        self.0.stir(state, now);
+        wakers.into_iter().for_each(Waker::wake);
         self.0.note_paused(Some(limit), now, until);
     }
 
@@ -235,6 +256,11 @@ impl Budget {
     /// If there is no limit of that name, if it is of another kind (windows may become aligned or
     /// sliding), or if the builder would not have taken it.
     pub fn reconfigure(&self, limit: &Limit) -> Result<(), ConfigError> {
+        self.change(limit, true)
+    }
+
+    /// The same, for a budget alone or for all that are like it.
+    pub(crate) fn change(&self, limit: &Limit, is_own: bool) -> Result<(), ConfigError> {
         limit.check()?;
         let index = self.limit(limit.name())?;
         let now = self.0.now();
@@ -243,7 +269,7 @@ impl Budget {
             drop(state);
             return Err(error);
         }
-        if !state.reconfigure(now, index, limit) {
+        if !state.reconfigure(now, index, limit, is_own) {
             drop(state);
             return Err(ConfigError::new(
                 "limit",
@@ -252,8 +278,11 @@ impl Budget {
             ));
         }
         let wakers = state.send_away_too_large();
+        if limit.is_aligned() {
+            self.0.is_aligned.store(true, Ordering::Relaxed);
+        }
         self.0.stir(state, now);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
         Ok(())
     }
 
@@ -297,6 +326,37 @@ impl Budget {
         &self.0
     }
 
+    /// Whether a ticket can ever fit.
+    pub(crate) fn check(&self, ticket: &Ticket) -> Result<(), ConfigError> {
+        // Who names no class may be of the one that may use most.
+        let class = match ticket.class {
+            ClassOf::Unsaid => 0,
+            class => class.index(self.0.classes.len()),
+        };
+        match self.0.lock().too_large(class, &ticket.cost.0) {
+            None => Ok(()),
+            Some((limit, capacity)) => Err(ConfigError::new(
+                "ticket.cost",
+                format_args!(
+                    "{} of {:?}, of which {:?} may use {capacity}",
+                    ticket.cost.0[limit], self.0.limits[limit], self.0.classes[class]
+                ),
+                "no more than its class may use",
+            )),
+        }
+    }
+
+    /// Whether both are handles to one budget.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Counted::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether the venue's clock matters.
+    #[inline]
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.0.is_aligned.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn limits(&self) -> &[Box<str>] {
         &self.0.limits
     }
@@ -323,9 +383,12 @@ impl Budget {
             // Too late to go, even at once.
             return None;
         }
-        let cost = ticket.cost.0;
-        let departed = self.try_pass(self.0.class_of(ticket), &cost)?;
-        Some(Permit::new(self.clone(), cost, departed))
+        let (class, cost) = (self.0.class_of(ticket), ticket.cost.0);
+        let departed = self.try_pass(class, &cost)?;
+        // The permit first: whatever becomes of those who are told, it is there.
+        let permit = Permit::new(self.clone(), cost, departed);
+        self.0.note_admitted(class, Duration::ZERO);
+        Some(permit)
     }
 
     /// The same without the permit, which is expensive to move: returns when the request departed.
@@ -343,8 +406,6 @@ impl Budget {
             now
         };
         state.pass(now, class, cost);
-        drop(state);
-        self.0.note_admitted(class, Duration::ZERO);
         Some(now)
     }
 
@@ -391,16 +452,18 @@ impl Budget {
         state.forgive_if_gone(class);
         if progress == Progress::Granted {
             state.depart(now, cost);
-            drop(state);
+            // Those who wait were looked at with this one in line.
+            self.0.stir(state, now);
             woken.wake();
+            let permit = Permit::new(self.clone(), *cost, now);
             self.0.note_admitted(class, Duration::ZERO);
-            return Ok(Permit::new(self.clone(), *cost, now));
+            return Ok(permit);
         }
         // Where its class must not wait, it has been sent away and counted.
         if progress == Progress::Waiting {
             state.class_mut(class).refused += 1;
         }
-        drop(state);
+        self.0.stir(state, now);
         woken.wake();
         Err(self.0.refused(class, RefusedKind::Busy, Some(earliest)))
     }

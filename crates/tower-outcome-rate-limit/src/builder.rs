@@ -17,12 +17,13 @@ use crate::{
 /// | setting | default | why |
 /// |---|---|---|
 /// | [`limit`](Self::limit) | none, and one at least is needed | a budget without limits would limit nothing |
-/// | [`class`](Self::class) | `order`, `query` leaving 10 %, `sweep` leaving 30 % with a floor of 2 % | what must not wait, what may, and what always may |
+/// | [`class`](Self::class) | `order`, which owes nothing, `query` leaving 10 %, `sweep` leaving 30 % with a floor of 2 % | what must not wait, what may, and what always may |
 /// | [`guard`](Self::guard) | [`Guard::UntilResponse`], `late` 1 s | the only one that needs no assumption about the network |
 /// | [`max_queue`](Self::max_queue) | 10,000 | who stands further back waits longer than anybody wants |
 /// | [`max_wait`](Self::max_wait) | 30 s | a call lasts no longer by default |
 /// | [`clock_tolerance`](Self::clock_tolerance) | 500 ppm and 1 ms | the worst clock that is still in order, and a venue that counts milliseconds |
-/// | [`longest_pause`](Self::longest_pause) | 3 days | the longest ban that a large venue documents |
+/// | [`longest_pause`](Self::longest_pause) | 1 hour | the longest window that is common beside days |
+/// | [`longest_ban`](Self::longest_ban) | 3 days | the longest ban that a large venue documents |
 #[must_use]
 #[derive(Clone)]
 pub struct BudgetBuilder {
@@ -35,6 +36,7 @@ pub struct BudgetBuilder {
     max_queue: usize,
     max_wait: Duration,
     longest_pause: Duration,
+    longest_ban: Duration,
     observer: Option<Watch>,
 }
 
@@ -47,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) max_queue: u32,
     pub(crate) max_wait: Duration,
     pub(crate) longest_pause: Duration,
+    pub(crate) longest_ban: Duration,
 }
 
 // === impl BudgetBuilder ===
@@ -62,7 +65,8 @@ impl BudgetBuilder {
             granularity: Duration::from_millis(1),
             max_queue: 10_000,
             max_wait: Duration::from_secs(30),
-            longest_pause: Duration::from_secs(3 * 24 * 60 * 60),
+            longest_pause: Duration::from_secs(60 * 60),
+            longest_ban: Duration::from_secs(3 * 24 * 60 * 60),
             observer: None,
         }
     }
@@ -116,6 +120,12 @@ impl BudgetBuilder {
         self
     }
 
+    /// Sets the same for a [ban](Budget::banned), which may last longer.
+    pub fn longest_ban(mut self, ban: Duration) -> Self {
+        self.longest_ban = ban;
+        self
+    }
+
     /// Sets who watches.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -164,6 +174,7 @@ impl BudgetBuilder {
             ("clock_tolerance.granularity", self.granularity),
             ("max_wait", self.max_wait),
             ("longest_pause", self.longest_pause),
+            ("longest_ban", self.longest_ban),
         ];
         for (field, span) in spans {
             if span > Limit::MAX_WINDOW {
@@ -194,7 +205,7 @@ impl BudgetBuilder {
         }
         let classes = if self.classes.is_empty() {
             vec![
-                Class::new("order"),
+                Class::new("order").owes_nothing(),
                 Class::new("query").leave_percent(10),
                 Class::new("sweep").leave_percent(30).floor_percent(2),
             ]
@@ -237,6 +248,7 @@ impl BudgetBuilder {
                 .min(u32::MAX - 1),
             max_wait: self.max_wait,
             longest_pause: self.longest_pause,
+            longest_ban: self.longest_ban,
         })
     }
 }

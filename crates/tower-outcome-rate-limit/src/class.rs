@@ -17,6 +17,7 @@ pub struct Class {
     pub(crate) leave_percent: u8,
     pub(crate) floor_percent: u8,
     pub(crate) max_wait: Option<Duration>,
+    pub(crate) owes_nothing: bool,
 }
 
 // === impl Class ===
@@ -29,11 +30,12 @@ impl Class {
             leave_percent: 0,
             floor_percent: 0,
             max_wait: None,
+            owes_nothing: false,
         }
     }
 
     /// Sets the share of every limit that this class does not touch, in percent, 0 to 99. It is
-    /// rounded down to whole units, so that the class can always go some time.
+    /// rounded up to whole units, as long as one is left to the class.
     pub const fn leave_percent(mut self, percent: u8) -> Self {
         self.leave_percent = percent;
         self
@@ -43,9 +45,16 @@ impl Class {
     /// to 100: by default nothing. It keeps a class from starving under a load that never ends.
     ///
     /// What is owed is paid before anything else, and out of the share that is left to the higher
-    /// classes too.
+    /// classes too; [`owes_nothing`](Self::owes_nothing) takes a class out of that.
     pub const fn floor_percent(mut self, percent: u8) -> Self {
         self.floor_percent = percent;
+        self
+    }
+
+    /// What this class uses gives the lower ones no claim, and they never go before it: for what must
+    /// not wait whatever happens, at the price that it may starve them.
+    pub const fn owes_nothing(mut self) -> Self {
+        self.owes_nothing = true;
         self
     }
 
@@ -85,7 +94,9 @@ impl Class {
 
     /// What is left of a capacity to higher classes.
     pub(crate) fn leave(&self, capacity: u32) -> u32 {
-        let units = u64::from(capacity) * u64::from(self.leave_percent) / 100;
-        u32::try_from(units).unwrap_or(u32::MAX)
+        let units = (u64::from(capacity) * u64::from(self.leave_percent)).div_ceil(100);
+        u32::try_from(units)
+            .unwrap_or(u32::MAX)
+            .min(capacity.saturating_sub(1))
     }
 }

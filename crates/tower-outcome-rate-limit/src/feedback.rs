@@ -1,6 +1,6 @@
 //! What budgets learn from answers.
 
-use http::{HeaderMap, header, response};
+use http::{HeaderMap, StatusCode, header, response};
 use tokio::time::Instant;
 use tower_outcome_core::{Decision, Reason, RetryAfter};
 
@@ -34,7 +34,7 @@ pub(crate) fn learn<C>(config: &Config<C>, leave: &Leave, notes: &Notes, head: &
     let received = Instant::now();
     let scopes = config.scopes.iter().zip(leave.budgets());
     for ((scope, budget), departure) in scopes.zip(&notes.departures) {
-        if let (true, Some(date)) = (scope.is_aligned, date) {
+        if let (true, Some(date)) = (budget.is_aligned(), date) {
             budget.observe_date(notes.sent, received, date);
         }
         for (limit, headers) in &scope.usage {
@@ -74,7 +74,11 @@ fn close<C>(config: &Config<C>, leave: &Leave, head: &response::Parts, after: Op
     let hint = after.map(|after| after.delay());
     for (place, (scope, budget)) in config.scopes.iter().zip(leave.budgets()).enumerate() {
         if scope.is_closed_by(head, place) {
-            budget.throttled(hint);
+            if head.status == StatusCode::IM_A_TEAPOT {
+                budget.banned(hint);
+            } else {
+                budget.throttled(hint);
+            }
         }
     }
 }

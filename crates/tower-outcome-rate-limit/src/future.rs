@@ -15,15 +15,15 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, NotRetried,
-    Outcome, Phase, Reason, Repeatable, RetryAfter, Verdict,
+    Attempt, BoxError, CallReport, Classify, Delivery, Failure, HintForm, Hold, NotRetried,
+    Outcome, Reason, Repeatable, RetryAfter, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
 
 use crate::{
-    Acquire, Refused,
+    Acquire, Budget, Refused,
     feedback::{self, Notes},
     layer::Config,
     leave::Leave,
@@ -42,6 +42,8 @@ pin_project! {
         #[pin]
         state: State<F, C::Call, RB>,
         unsent: Option<Unsent<S, B>>,
+        // A deadline above that strikes meanwhile knows that nothing was sent.
+        hold: Option<Hold>,
         leave: Leave,
         notes: Option<Box<Notes>>,
         config: Arc<Config<C>>,
@@ -79,9 +81,10 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(unsent: Unsent<S, B>, config: Arc<Config<C>>) -> Self {
+    pub(crate) fn new(unsent: Unsent<S, B>, hold: Option<Hold>, config: Arc<Config<C>>) -> Self {
         Self {
             state: State::Asking { passed: 0 },
+            hold,
             unsent: Some(unsent),
             leave: Leave::default(),
             notes: None,
@@ -130,21 +133,18 @@ where
                     else {
                         return Poll::Pending;
                     };
-                    if config.learns {
+                    if config.learns || this.leave.budgets().any(Budget::is_aligned) {
                         *this.notes = Some(Notes::take(this.leave));
                     }
                     this.leave.send();
+                    *this.hold = None;
                     let call = config.classifier.glance(&head);
                     let future = service.call(Request::from_parts(head, body));
                     this.state.set(State::Sending { future, call });
                 }
                 // ## Waiting => (Asking | Done)
                 StateProj::Waiting { acquire, passed } => {
-                    let Poll::Ready(result) = Pin::new(acquire).poll(cx) else {
-                        note_waiting(this.unsent.as_ref());
-                        return Poll::Pending;
-                    };
-                    match result {
+                    match ready!(Pin::new(acquire).poll(cx)) {
                         Ok(permit) => {
                             this.leave.add(permit);
                             let passed = *passed + 1;
@@ -229,15 +229,6 @@ fn ask<C>(
         *passed += 1;
     }
     None
-}
-
-/// Tells those above that the call waits in a queue.
-#[cold]
-fn note_waiting<S, B>(unsent: Option<&Unsent<S, B>>) {
-    let context = unsent.and_then(|unsent| CallContext::of(&unsent.head.extensions));
-    if let Some(context) = context {
-        context.enter(Phase::Queued);
-    }
 }
 
 /// The inner service has failed: what was granted is given back if nothing was sent.

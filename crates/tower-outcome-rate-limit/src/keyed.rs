@@ -4,13 +4,16 @@ use std::{
     collections::HashMap,
     fmt,
     hash::{BuildHasher, Hash, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tower_outcome_core::ConfigError;
 
 use crate::{
-    Budget, BudgetBuilder,
+    Budget, BudgetBuilder, Cost, Limit,
     builder::Config,
     shared::{Counted, Shared, Watch},
 };
@@ -19,8 +22,8 @@ use crate::{
 ///
 /// A budget is made when its key is first asked for, and forgotten when nobody has a handle to it
 /// and everything that was used of it has been forgotten too, so that its like can be made again
-/// without the difference being seen. Memory is that of the keys of the last window, and as many
-/// again.
+/// without the difference being seen. One that was [reconfigured](Budget::reconfigure) by itself stays.
+/// Memory is that of the keys of the last window, and as many again, as long as anybody asks for any.
 ///
 /// Clones share the budgets.
 ///
@@ -31,7 +34,7 @@ use crate::{
 /// # fn main() -> Result<(), tower_outcome_core::ConfigError> {
 /// let per_host = Budget::builder("host")
 ///     .limit(Limit::sliding("requests", 10, Duration::from_secs(1)));
-/// let hosts = KeyedBudget::<String>::new(per_host)?;
+/// let hosts = KeyedBudget::<String>::try_new(per_host)?;
 /// let budget = hosts.get("venue.example");
 /// # let _ = budget;
 /// # Ok(())
@@ -41,16 +44,20 @@ pub struct KeyedBudget<K>(Arc<Map<K>>);
 
 struct Map<K> {
     name: Arc<str>,
-    config: Config,
+    /// What new ones are made from. Taken after a shard's lock, never before.
+    config: Mutex<Config>,
     watch: Option<Watch>,
     hash: RandomState,
     shards: [Mutex<Shard<K>>; SHARDS],
+    /// Whose turn it is to be swept although nobody asks there.
+    turn: AtomicUsize,
 }
 
 struct Shard<K> {
     budgets: HashMap<K, Budget>,
-    /// How many there may be before the idle ones are looked for.
-    sweep_at: usize,
+    /// How often somebody may ask until the idle ones are looked for: as often as there were some
+    /// when that was done last.
+    left: usize,
 }
 
 const SHARDS: usize = 16;
@@ -65,20 +72,21 @@ impl<K> KeyedBudget<K> {
     /// # Errors
     ///
     /// As [`BudgetBuilder::build`].
-    pub fn new(template: BudgetBuilder) -> Result<Self, ConfigError> {
+    pub fn try_new(template: BudgetBuilder) -> Result<Self, ConfigError> {
         let config = template.check()?;
         let (name, watch) = template.into_name_and_watch();
         Ok(Self(Arc::new(Map {
             name,
-            config,
+            config: Mutex::new(config),
             watch,
             hash: RandomState::new(),
             shards: std::array::from_fn(|_| {
                 Mutex::new(Shard {
                     budgets: HashMap::new(),
-                    sweep_at: FEW,
+                    left: FEW,
                 })
             }),
+            turn: AtomicUsize::new(0),
         })))
     }
 
@@ -99,13 +107,51 @@ impl<K> KeyedBudget<K> {
         shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn config(&self) -> &Config {
-        &self.0.config
+    /// A budget like all others, and of nobody.
+    pub(crate) fn sample(&self) -> Budget {
+        self.0.make()
+    }
+
+    /// Makes a cost from units by the names of limits, as [`Budget::cost`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no limit of such a name, or if one is named twice.
+    pub fn cost<'a>(
+        &self,
+        units: impl IntoIterator<Item = (&'a str, u32)>,
+    ) -> Result<Cost, ConfigError> {
+        self.sample().cost(units)
+    }
+
+    /// Changes the limit of the same name in all budgets, present and future, and keeps what was used
+    /// of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Budget::reconfigure`]; then nothing is changed.
+    pub fn reconfigure(&self, limit: &Limit) -> Result<(), ConfigError> {
+        self.sample().reconfigure(limit)?;
+        {
+            let mut config = self.0.config();
+            let mut limits = config.limits.iter_mut();
+            if let Some(own) = limits.find(|own| own.name() == limit.name()) {
+                *own = limit.clone();
+            }
+        }
+        // Whoever made one of the old kind meanwhile has put it into its shard by now.
+        for shard in self.shards() {
+            for budget in shard.budgets.values() {
+                budget.change(limit, false)?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl<K: Hash + Eq> KeyedBudget<K> {
-    /// Forgets all budgets that are idle. It happens by itself too, whenever a shard has doubled.
+    /// Forgets all budgets that are idle. It happens by itself too, whenever as many have been asked
+    /// for as there are.
     pub fn evict_idle(&self) {
         for mut shard in self.shards() {
             shard.sweep();
@@ -125,16 +171,30 @@ impl<K: Hash + Eq> KeyedBudget<K> {
         let mut shard = map.shards[shard]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(budget) = shard.budgets.get(key) {
-            return budget.clone();
+        let budget = match shard.budgets.get(key) {
+            Some(budget) => budget.clone(),
+            None => {
+                let budget = map.make();
+                shard.budgets.insert(key.to_owned(), budget.clone());
+                budget
+            }
+        };
+        shard.left = shard.left.saturating_sub(1);
+        if shard.left == 0 {
+            // The handle of this one keeps it.
+            shard.sweep();
+            drop(shard);
+            self.sweep_another();
         }
-        if shard.budgets.len() >= shard.sweep_at {
+        budget
+    }
+
+    /// Sweeps the shard whose turn it is, so that those go too of which nobody asks for any more.
+    fn sweep_another(&self) {
+        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        if let Ok(mut shard) = self.0.shards[turn].try_lock() {
             shard.sweep();
         }
-        let shared = Shared::new(Arc::clone(&map.name), &map.config, map.watch.clone());
-        let budget = Budget(Counted::new(shared));
-        shard.budgets.insert(key.to_owned(), budget.clone());
-        budget
     }
 }
 
@@ -153,6 +213,19 @@ impl<K> fmt::Debug for KeyedBudget<K> {
     }
 }
 
+// === impl Map ===
+
+impl<K> Map<K> {
+    fn make(&self) -> Budget {
+        let shared = Shared::new(Arc::clone(&self.name), &self.config(), self.watch.clone());
+        Budget(Counted::new(shared))
+    }
+
+    fn config(&self) -> MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // === impl Shard ===
 
 impl<K: Hash + Eq> Shard<K> {
@@ -160,6 +233,6 @@ impl<K: Hash + Eq> Shard<K> {
         // Whoever gets a handle to one takes this lock first, so none is lost that is in use.
         self.budgets.retain(|_, budget| !budget.is_idle());
         self.budgets.shrink_to(self.budgets.len() * 2);
-        self.sweep_at = FEW.max(self.budgets.len() * 2);
+        self.left = FEW.max(self.budgets.len());
     }
 }

@@ -52,7 +52,7 @@ impl RateLimitLayer {
         let bound = Bound::from(budget);
         Self {
             config: Arc::new(Config {
-                learns: bound.is_aligned,
+                learns: false,
                 scopes: Box::new([bound]),
                 classifier: HttpClassifier::new(),
                 closes_gate: true,
@@ -93,6 +93,10 @@ impl<S, C> Layer<S> for RateLimitLayer<C> {
 impl<C> RateLimitLayerBuilder<C> {
     /// Adds a wider scope: a request waits for those that were added before, and while it holds what
     /// they granted for this one. Should it never be sent, it gives everything back.
+    ///
+    /// So what waits for a wide budget spends a narrow one meanwhile, sweeps included. What protects
+    /// orders from that is the share that lower classes [leave](crate::Class::leave_percent) them in
+    /// *each* of the budgets.
     ///
     /// Go from narrow to wide (symbol, account, address), the same way everywhere: what is held
     /// while waiting is then what fewest others want.
@@ -139,7 +143,9 @@ impl<C> RateLimitLayerBuilder<C> {
     ///
     /// # Errors
     ///
-    /// If a scope names a limit that its budget does not have.
+    /// If a scope names a limit that its budget does not have; if a ticket that is
+    /// [known beforehand](crate::Tickets::known) can never fit; or if two scopes are the same budget,
+    /// of which a request would hold a part while it waits for the rest.
     pub fn build(self) -> Result<RateLimitLayer<C>, ConfigError> {
         let Self {
             scopes,
@@ -149,9 +155,15 @@ impl<C> RateLimitLayerBuilder<C> {
         } = self;
         let scopes = scopes.into_iter().map(Scope::bind);
         let scopes = scopes.collect::<Result<Box<[Bound]>, _>>()?;
-        let learns = scopes
-            .iter()
-            .any(|scope| scope.is_aligned || !scope.usage.is_empty());
+        for (place, scope) in scopes.iter().enumerate() {
+            if scopes[..place]
+                .iter()
+                .any(|narrower| narrower.is_same(scope))
+            {
+                return Err(ConfigError::new("scope", scope, "each budget once"));
+            }
+        }
+        let learns = scopes.iter().any(|scope| !scope.usage.is_empty());
         Ok(RateLimitLayer {
             config: Arc::new(Config {
                 scopes,

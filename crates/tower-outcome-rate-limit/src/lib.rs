@@ -14,6 +14,8 @@ mod keyed;
 mod layer;
 mod leave;
 mod limit;
+#[cfg(tower_outcome_model)]
+mod model;
 mod observer;
 mod permit;
 mod queue;

@@ -31,6 +31,8 @@ use tower_outcome_core::ConfigError;
 pub struct Limit {
     pub(crate) name: Box<str>,
     pub(crate) kind: Kind,
+    /// A setting that it was given and does not have.
+    misplaced: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,19 +106,23 @@ impl Limit {
         Self::new(name, Kind::Spacing { gap })
     }
 
-    /// Sets how much a token bucket holds; other limits have no burst.
+    /// Sets how much a token bucket holds. Other limits have no burst, and no budget is built of one
+    /// that was given it.
     pub fn burst(mut self, tokens: u32) -> Self {
-        if let Kind::TokenBucket { burst, .. } = &mut self.kind {
-            *burst = tokens;
+        match &mut self.kind {
+            Kind::TokenBucket { burst, .. } => *burst = tokens,
+            _ => self.misplaced = Some("limit.burst"),
         }
         self
     }
 
     /// Sets how long after the Unix epoch the windows of an aligned limit begin, as for a day that
-    /// ends at five o'clock; other limits have no windows to shift.
+    /// ends at five o'clock. Other limits have no windows to shift, and no budget is built of one that
+    /// was given an offset.
     pub fn offset(mut self, by: Duration) -> Self {
-        if let Kind::Aligned { offset, .. } = &mut self.kind {
-            *offset = by;
+        match &mut self.kind {
+            Kind::Aligned { offset, .. } => *offset = by,
+            _ => self.misplaced = Some("limit.offset"),
         }
         self
     }
@@ -131,6 +137,7 @@ impl Limit {
         Self {
             name: name.into().into_boxed_str(),
             kind,
+            misplaced: None,
         }
     }
 
@@ -142,6 +149,13 @@ impl Limit {
         if self.name.is_empty() {
             return Err(ConfigError::new("limit.name", "", "a name"));
         }
+        if let Some(field) = self.misplaced {
+            return Err(ConfigError::new(
+                field,
+                &self.name,
+                "a limit of the kind that has it",
+            ));
+        }
         let capacity = |field, value| match value {
             1..=Self::MAX_CAPACITY => Ok(()),
             _ => Err(ConfigError::new(
@@ -152,10 +166,9 @@ impl Limit {
         };
         let window = |field, value: Duration| {
             if value.is_zero() || value > Self::MAX_WINDOW {
-                let value = format_args!("{value:?} of {:?}", self.name);
                 return Err(ConfigError::new(
                     field,
-                    value,
+                    format_args!("{value:?} of {:?}", self.name),
                     "more than zero, at most 400 days",
                 ));
             }

@@ -114,19 +114,13 @@ impl Queue {
         let mask = mask_of(&cost, self.limits);
         let arrival = self.arrivals;
         self.arrivals = self.arrivals.wrapping_add(1);
-        let index = match self.lanes[class].iter().position(|lane| lane.mask == mask) {
-            Some(index) => index,
-            None => {
-                self.lanes[class].push(Lane::new(mask));
-                self.wanted[class] |= mask;
-                self.lanes[class].len() - 1
-            }
-        };
+        let index = self.lane(class, mask);
         let lane = &mut self.lanes[class][index];
         let node = self
             .slab
             .insert(class, mask, arrival, now, &cost, lane.tail, waker);
-        lane.append(node, &cost);
+        lane.add(&cost);
+        lane.tail = node;
         if lane.head == NIL {
             lane.head = node;
         }
@@ -136,6 +130,62 @@ impl Queue {
             self.deadlines.push(deadline, node, arrival);
         }
         Place(node)
+    }
+
+    /// Notes that one that was let through has not noticed.
+    pub(crate) fn put_to_sleep(&mut self, place: Place) {
+        self.slab.finish(place.0, Progress::Asleep);
+    }
+
+    /// Lets one that slept back in, where it would stand if it had never been let through.
+    pub(crate) fn let_back(&mut self, place: Place, deadline: Option<u64>, waker: Waker) {
+        let node = place.0;
+        let (class, mask) = self.slab.lane_of(node);
+        let cost = self.slab.cost(node);
+        let arrival = self.slab.arrival(node);
+        let lane = self.lane(class, mask);
+        let (head, tail) = {
+            let lane = &self.lanes[class][lane];
+            (lane.head, lane.tail)
+        };
+        // Nearly always it is the first.
+        let age = |arrival: u32| arrival.wrapping_sub(self.arrivals);
+        let mut behind = head;
+        while behind != NIL && age(self.slab.arrival(behind)) < age(arrival) {
+            behind = self.slab.behind(behind);
+        }
+        let before = if behind == NIL {
+            tail
+        } else {
+            self.slab.before(behind)
+        };
+        self.slab.link(node, before, behind, waker);
+        let lane = &mut self.lanes[class][lane];
+        lane.add(&cost);
+        if before == NIL {
+            lane.head = node;
+        }
+        if behind == NIL {
+            lane.tail = node;
+        }
+        self.waiting[class] += 1;
+        self.total += 1;
+        if let Some(deadline) = deadline {
+            self.deadlines.push(deadline, node, arrival);
+        }
+    }
+
+    /// The index of a lane, which is made if there is none.
+    fn lane(&mut self, class: usize, mask: Mask) -> usize {
+        let lanes = &mut self.lanes[class];
+        match lanes.iter().position(|lane| lane.mask == mask) {
+            Some(index) => index,
+            None => {
+                lanes.push(Lane::new(mask));
+                self.wanted[class] |= mask;
+                lanes.len() - 1
+            }
+        }
     }
 
     /// Takes somebody out of the line, for the reason given. The place remains until it is
@@ -187,6 +237,15 @@ impl Queue {
 
     pub(crate) fn class(&self, place: Place) -> usize {
         self.slab.lane_of(place.0).0
+    }
+
+    /// Whether a place still is that of the one who arrived then, who was let through.
+    pub(crate) fn is_granted(&self, place: Place, arrival: u32) -> bool {
+        self.slab.is(place.0, arrival, Progress::Granted)
+    }
+
+    pub(crate) fn arrival(&self, place: Place) -> u32 {
+        self.slab.arrival(place.0)
     }
 
     pub(crate) fn since(&self, place: Place) -> u64 {
@@ -309,11 +368,6 @@ impl Queue {
             .filter_map(|place| self.slab.take_waker(place.0))
             .collect()
     }
-
-    #[cfg(test)]
-    pub(crate) fn slots(&self) -> usize {
-        self.slab.slots()
-    }
 }
 
 /// The limits that a cost touches.
@@ -327,3 +381,6 @@ pub(crate) fn mask_of(cost: &[u32; MAX_LIMITS], limits: usize) -> Mask {
     }
     mask
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,11 +142,20 @@ impl Rule {
 
     /// Takes units that are on their way.
     #[inline]
-    pub(crate) fn hold(&mut self, now: u64, units: u32) {
+    pub(crate) fn hold(&mut self, units: u32) {
         match self {
             Self::Window(window) => window.hold(units),
             Self::Bucket(bucket) => bucket.hold(units),
-            Self::Spacing(spacing) => spacing.depart(now),
+            Self::Spacing(spacing) => spacing.hold(),
+        }
+    }
+
+    /// Gives held units back of a request that was let through and does not leave.
+    pub(crate) fn revoke(&mut self, units: u32) {
+        match self {
+            Self::Window(window) => window.release(units),
+            Self::Bucket(bucket) => bucket.release(units),
+            Self::Spacing(spacing) => spacing.release(),
         }
     }
 
@@ -191,7 +200,7 @@ impl Rule {
         match self {
             Self::Window(window) => window.log(now, units),
             Self::Bucket(bucket) => bucket.log(now, units),
-            Self::Spacing(spacing) => spacing.depart(now),
+            Self::Spacing(spacing) => spacing.hold(),
         }
     }
 
@@ -257,3 +266,6 @@ impl Margin {
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

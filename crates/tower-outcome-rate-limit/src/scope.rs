@@ -25,7 +25,7 @@ use crate::{
 /// # fn main() -> Result<(), tower_outcome_core::ConfigError> {
 /// let minute = Duration::from_secs(60);
 /// // Orders count by account, and everything by address.
-/// let accounts = KeyedBudget::<String>::new(
+/// let accounts = KeyedBudget::<String>::try_new(
 ///     Budget::builder("account").limit(Limit::sliding("orders", 50, Duration::from_secs(10))),
 /// )?;
 /// let address = Budget::builder("address").limit(Limit::aligned("weight", 6000, minute)).build()?;
@@ -57,8 +57,8 @@ enum Source {
     Shared(Budget),
     ByRequest {
         choose: Box<dyn Fn(&request::Parts) -> Budget + Send + Sync>,
-        limits: Box<[Box<str>]>,
-        is_aligned: bool,
+        /// What all of them are like.
+        sample: Budget,
     },
 }
 
@@ -70,7 +70,6 @@ pub(crate) struct Bound {
     tickets: Box<dyn Tickets>,
     pub(crate) usage: Box<[(usize, UsageHeaders)]>,
     closes: Option<Box<Closes>>,
-    pub(crate) is_aligned: bool,
 }
 
 /// The budget of a request, without a handle where there is one already.
@@ -95,13 +94,9 @@ impl Scope {
     where
         K: Hash + Eq + Clone + Send + 'static,
     {
-        let limits = budgets.config().limits.iter();
-        let is_aligned = limits.clone().any(crate::Limit::is_aligned);
-        let limits = limits.map(|limit| limit.name.clone()).collect();
         Self::new(Source::ByRequest {
+            sample: budgets.sample(),
             choose: Box::new(move |head| budgets.get(&key(head))),
-            limits,
-            is_aligned,
         })
     }
 
@@ -149,12 +144,8 @@ impl Scope {
             usage,
             closes,
         } = self;
-        let (limits, is_aligned) = match &source {
-            Source::Shared(budget) => (budget.limits(), budget.shared().is_aligned),
-            Source::ByRequest {
-                limits, is_aligned, ..
-            } => (&**limits, *is_aligned),
-        };
+        let (Source::Shared(budget) | Source::ByRequest { sample: budget, .. }) = &source;
+        let limits = budget.limits();
         let usage = usage.into_iter().map(|(name, headers)| {
             match limits.iter().position(|limit| **limit == *name) {
                 Some(limit) => Ok((limit, headers)),
@@ -165,12 +156,15 @@ impl Scope {
                 )),
             }
         });
+        let usage = usage.collect::<Result<_, _>>()?;
+        for ticket in tickets.known() {
+            budget.check(&ticket)?;
+        }
         Ok(Bound {
-            usage: usage.collect::<Result<_, _>>()?,
+            usage,
             source,
             tickets,
             closes,
-            is_aligned,
         })
     }
 }
@@ -212,6 +206,14 @@ impl Bound {
             .no_later_than_deadline(&head.extensions)
     }
 
+    /// Whether both draw on one and the same budget.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (Source::Shared(own), Source::Shared(other)) => own.is_same(other),
+            _ => false,
+        }
+    }
+
     /// Whether a refusal closes the gate. The place of the narrowest scope is 0.
     pub(crate) fn is_closed_by(&self, head: &response::Parts, place: usize) -> bool {
         match &self.closes {
@@ -224,7 +226,6 @@ impl Bound {
 impl From<Budget> for Bound {
     fn from(budget: Budget) -> Self {
         Self {
-            is_aligned: budget.shared().is_aligned,
             source: Source::Shared(budget),
             tickets: Box::new(Flat),
             usage: Box::new([]),

@@ -8,7 +8,7 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body;
-use tower_outcome_core::{BoxError, Classify, HttpClassifier, peek::PeekBody};
+use tower_outcome_core::{BoxError, CallContext, Classify, HttpClassifier, Phase, peek::PeekBody};
 use tower_service::Service;
 
 use crate::{
@@ -78,6 +78,8 @@ where
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
+        let context = CallContext::of(&head.extensions);
+        let hold = context.map(|context| context.hold("rate_limit", Phase::Queued));
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
         let service = mem::replace(&mut self.inner, clone);
@@ -86,6 +88,6 @@ where
             head,
             body,
         };
-        ResponseFuture::new(unsent, Arc::clone(&self.config))
+        ResponseFuture::new(unsent, hold, Arc::clone(&self.config))
     }
 }

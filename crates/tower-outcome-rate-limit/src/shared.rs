@@ -1,6 +1,9 @@
 //! What the handles of a budget share.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -39,10 +42,13 @@ pub(crate) struct Shared {
     /// Whether units are held from departure to response.
     pub(crate) holds: bool,
     /// Whether the venue's clock matters.
-    pub(crate) is_aligned: bool,
+    pub(crate) is_aligned: AtomicBool,
     pub(crate) observer: Option<Watch>,
     /// The time from which everything counts.
     epoch: Instant,
+    /// The time of a model, which checks all orders of events and has to repeat each.
+    #[cfg(tower_outcome_model)]
+    pub(crate) clock: std::sync::atomic::AtomicU64,
     /// A lock and not atomics: several limits are checked and taken together, and with the queue.
     /// It is held for a few hundred instructions, and never while foreign code runs.
     state: sync::Mutex<State>,
@@ -66,9 +72,11 @@ impl Shared {
                 .collect(),
             usual_class: ClassOf::Unsaid.index(config.classes.len()),
             holds: matches!(config.guard, Guard::UntilResponse { .. }),
-            is_aligned: config.limits.iter().any(Limit::is_aligned),
+            is_aligned: AtomicBool::new(config.limits.iter().any(Limit::is_aligned)),
             observer,
             epoch: Instant::now(),
+            #[cfg(tower_outcome_model)]
+            clock: std::sync::atomic::AtomicU64::new(0),
             state: sync::Mutex::new(State::new(config)),
         }
     }
@@ -90,6 +98,12 @@ impl Shared {
         }
     }
 
+    #[cfg(tower_outcome_model)]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[cfg(not(tower_outcome_model))]
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         let since = Instant::now().saturating_duration_since(self.epoch);
@@ -123,6 +137,11 @@ impl Shared {
         woken: &mut Woken,
     ) -> (MutexGuard<'a, State>, u64) {
         loop {
+            if woken.is_full() {
+                drop(state);
+                woken.wake();
+                state = self.lock();
+            }
             match state.grant(now, woken) {
                 Round::Until(next) => return (state, next),
                 Round::More => {
@@ -139,22 +158,22 @@ impl Shared {
     #[cold]
     pub(crate) fn stir<'a>(&'a self, mut state: MutexGuard<'a, State>, now: u64) {
         let mut woken = Woken::default();
+        let next;
+        (state, next) = self.let_through(state, now, &mut woken);
+        self.tell_drivers(state, next);
+        woken.wake();
+    }
+
+    /// Wakes the drivers that would look too late, or have nothing to look for any more.
+    pub(crate) fn tell_drivers<'a>(&'a self, mut state: MutexGuard<'a, State>, next: u64) {
         loop {
-            let round = state.grant(now, &mut woken);
-            let driver = match round {
-                Round::Until(next) if next < state.desk.next || state.queue.is_empty() => {
-                    state.desk.waker.take()
-                }
-                Round::Until(_) | Round::More => None,
-            };
+            let is_empty = state.queue.is_empty();
+            let driver = state.desks.take_late(next, is_empty);
             drop(state);
-            woken.wake();
-            if let Some(driver) = driver {
-                driver.wake();
-            }
-            if round != Round::More {
+            let Some(driver) = driver else {
                 return;
-            }
+            };
+            driver.wake();
             state = self.lock();
         }
     }

@@ -2,6 +2,7 @@
 
 mod earliest;
 mod grant;
+mod untaken;
 mod usage;
 
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ use crate::{
     Class, Guard, Limit,
     budget::MAX_LIMITS,
     builder::Config,
-    driver::Desk,
+    driver::Desks,
     gate::{Gate, Rate},
     queue::{Mask, Queue, mask_of},
     rule::{Margin, NEVER, Rule, Taken, nanos},
@@ -19,6 +20,7 @@ use crate::{
 
 pub(crate) use self::{
     grant::{Round, Woken},
+    untaken::Untaken,
     usage::Mark,
 };
 
@@ -34,10 +36,14 @@ pub(crate) struct State {
     floors: bool,
     pub(crate) queue: Queue,
     pub(crate) gate: Gate,
+    pub(crate) longest_pause: u64,
+    pub(crate) longest_ban: u64,
+    /// How many answers there were at the last refusal.
+    answers_then: u32,
     clock: ServerClock,
     /// Held units of those that were given up on and may still arrive, in the order of arrival.
     lingering: VecDeque<(u64, Units)>,
-    pub(crate) desk: Desk,
+    pub(crate) desks: Desks,
     /// Whether somebody waits for units that are held, so that no instant is known.
     on_held: bool,
     pub(crate) foreign: [usage::Foreign; MAX_LIMITS],
@@ -45,6 +51,11 @@ pub(crate) struct State {
     late: u64,
     margin: Margin,
     pub(crate) max_queue: u32,
+    /// How many responses there were; wraps.
+    pub(crate) answers: u32,
+    /// Whether the limits are no longer those it was built with.
+    is_reconfigured: bool,
+    pub(crate) untaken: Untaken,
 }
 
 /// A class at work.
@@ -85,6 +96,7 @@ impl State {
             max_queue,
             max_wait,
             longest_pause,
+            longest_ban,
         } = config;
         let late = match guard {
             Guard::UntilResponse { late } => nanos(*late),
@@ -108,16 +120,22 @@ impl State {
                 .collect(),
             floors: classes.iter().any(|class| class.floor_percent > 0),
             queue: Queue::new(limits.len()),
-            gate: Gate::new(nanos(*longest_pause)),
+            gate: Gate::new(),
+            longest_pause: nanos(*longest_pause),
+            longest_ban: nanos(*longest_ban),
             clock: ServerClock::unknown(margin.ppm),
             lingering: VecDeque::new(),
-            desk: Desk::default(),
+            desks: Desks::default(),
             on_held: false,
             foreign: Default::default(),
             guard: *guard,
             late,
             margin: *margin,
             max_queue: *max_queue,
+            answers: 0,
+            answers_then: 0,
+            is_reconfigured: false,
+            untaken: Untaken::default(),
         };
         state.set_leaves();
         state
@@ -192,12 +210,14 @@ impl State {
     /// Whether a newcomer has to join those who wait.
     fn stands_in_line(&self, class: usize, cost: &Units) -> bool {
         let mask = mask_of(cost, self.rules.len());
-        self.queue.would_overtake(class, mask) || self.floors && self.queue.waits_below(class)
+        let owes = self.floors && !self.owes_nothing(class);
+        self.queue.would_overtake(class, mask) || owes && self.queue.waits_below(class)
     }
 
     #[inline]
     fn fits(&mut self, now: u64, class: usize, cost: &Units) -> bool {
-        if self.gate.is_engaged() && now < self.gate.until().max(self.gate.paced_until(now)) {
+        if self.gate.is_engaged() && now < self.gate.until().max(self.gate.paced_until(now, class))
+        {
             return false;
         }
         let Some(ClassState { leave, .. }) = self.classes.get(class) else {
@@ -214,8 +234,14 @@ impl State {
 
     /// What keeps a request from going, if anything does. `standing` is the class whose share of
     /// the limits counts.
-    fn blocked(&mut self, now: u64, standing: usize, cost: &Units) -> Option<Blocked> {
-        let gate = self.gate.until().max(self.gate.paced_until(now));
+    fn blocked(
+        &mut self,
+        now: u64,
+        standing: usize,
+        cost: &Units,
+        kept: &Units,
+    ) -> Option<Blocked> {
+        let gate = self.gate.until().max(self.gate.paced_until(now, standing));
         if gate > now {
             return Some(Blocked {
                 by: Mask::MAX,
@@ -235,7 +261,10 @@ impl State {
             if cost[limit] == 0 {
                 continue;
             }
-            let ready = rule.ready_at(now, cost[limit], leave[limit], &self.clock);
+            // What is kept for one before it is as good as taken; what is kept for more than there
+            // is leaves nothing, but is no reason to give up.
+            let leave = leave[limit].saturating_add(kept[limit]);
+            let ready = rule.ready_at(now, cost[limit], leave, &self.clock);
             let at = ready.max(self.gate.closed_until(limit));
             if at > now {
                 blocked.by |= 1 << limit;
@@ -248,13 +277,13 @@ impl State {
 
     /// Takes the units of a request that is let through.
     #[inline]
-    pub(crate) fn hold(&mut self, now: u64, cost: &Units) {
+    pub(crate) fn hold(&mut self, now: u64, class: usize, cost: &Units) {
         for (limit, rule) in self.rules.iter_mut().enumerate() {
             if cost[limit] > 0 {
-                rule.hold(now, cost[limit]);
+                rule.hold(cost[limit]);
             }
         }
-        self.gate.pass(now, cost);
+        self.gate.pass(now, class, cost);
     }
 
     /// A request that was let through, and whose units are held, leaves.
@@ -285,20 +314,40 @@ impl State {
                 if log {
                     rule.log(now, units);
                 } else {
-                    rule.hold(now, units);
+                    rule.hold(units);
                 }
+                rule.depart(now);
                 foreign.note_departure(units);
             }
         }
-        self.gate.pass(now, cost);
+        self.gate.pass(now, class, cost);
     }
 
     /// Held units have reached the venue.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, cost: &Units) {
+        if !self.lingering.is_empty() {
+            // Logs are in order of time: what was due before comes first.
+            self.settle_lingering(now);
+        }
+        self.answers = self.answers.wrapping_add(1);
+        self.count(now, cost);
+    }
+
+    #[inline]
+    fn count(&mut self, now: u64, cost: &Units) {
         for (rule, &units) in self.rules.iter_mut().zip(cost) {
             if units > 0 {
                 rule.settle(now, units, &self.clock);
+            }
+        }
+    }
+
+    /// A request that was let through does not leave.
+    pub(crate) fn revoke(&mut self, cost: &Units) {
+        for (rule, &units) in self.rules.iter_mut().zip(cost) {
+            if units > 0 {
+                rule.revoke(units);
             }
         }
     }
@@ -321,8 +370,9 @@ impl State {
 
     /// Held units may reach the venue, and nobody will hear of it.
     pub(crate) fn linger(&mut self, now: u64, cost: &Units) {
+        self.settle_lingering(now);
         if self.late == 0 {
-            self.settle(now, cost);
+            self.count(now, cost);
         } else if cost[..self.rules.len()].iter().any(|&units| units > 0) {
             self.lingering
                 .push_back((now.saturating_add(self.late), *cost));
@@ -335,8 +385,28 @@ impl State {
                 return;
             }
             self.lingering.pop_front();
-            self.settle(due, &cost);
+            self.count(due, &cost);
         }
+    }
+
+    /// The venue has refused a request. Returns when the gate opens.
+    pub(crate) fn throttled(&mut self, now: u64, hint: Option<u64>, longest: u64) -> u64 {
+        let pace = self.pace();
+        // The refusal was an answer, too. Where nobody hears of answers, time alone has to do.
+        let others = self.answers.wrapping_sub(self.answers_then) > 1;
+        let hears = matches!(self.guard, Guard::UntilResponse { .. });
+        self.answers_then = self.answers;
+        let clean = (others || !hears).then(|| {
+            let windows = self.rules.iter().map(Rule::window);
+            windows.max().unwrap_or(0)
+        });
+        self.suspect_others(now);
+        self.gate.throttled(now, hint, longest, pace, clean)
+    }
+
+    fn owes_nothing(&self, class: usize) -> bool {
+        let class = self.classes.get(class);
+        class.is_some_and(|class| class.config.owes_nothing)
     }
 
     pub(crate) fn observe_date(&mut self, sent: u64, received: u64, date: u64) {
@@ -359,11 +429,12 @@ impl State {
     }
 
     /// Takes on another configuration of a limit. Says whether it could.
-    pub(crate) fn reconfigure(&mut self, now: u64, limit: usize, to: &Limit) -> bool {
+    pub(crate) fn reconfigure(&mut self, now: u64, limit: usize, to: &Limit, is_own: bool) -> bool {
         if !self.rules[limit].reconfigure(now, to.kind, self.margin) {
             return false;
         }
         self.set_leaves();
+        self.is_reconfigured |= is_own;
         true
     }
 
@@ -392,7 +463,11 @@ impl State {
             .iter_mut()
             .any(|rule| !rule.is_idle(now, &self.clock));
         self.gate.disengage(now);
-        !taken && self.queue.is_empty() && self.lingering.is_empty() && !self.gate.is_engaged()
+        !taken
+            && !self.is_reconfigured
+            && self.queue.is_empty()
+            && self.lingering.is_empty()
+            && !self.gate.is_engaged()
     }
 }
 

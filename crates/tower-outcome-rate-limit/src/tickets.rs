@@ -16,6 +16,12 @@ pub use self::routes::Routes;
 pub trait Tickets: Send + Sync {
     /// Says what the request asks.
     fn ticket(&self, head: &request::Parts) -> Ticket;
+
+    /// Lists the tickets that are known beforehand, by default none. One that can never fit is an
+    /// error when the layer is built.
+    fn known(&self) -> Vec<Ticket> {
+        Vec::new()
+    }
 }
 
 /// One unit of each limit for every request, whatever it is.

@@ -13,7 +13,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{
-    Attempt, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Phase, Replay, Verdict,
+    Attempt, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Replay, Verdict,
     peek::{Inspect, Peek, PeekBody},
 };
 use tower_service::Service;
@@ -306,7 +306,6 @@ where
     request.extensions_mut().insert(trail.attempt);
     if let Some(context) = &course.context {
         context.begin_attempt();
-        context.enter(Phase::Queued);
     }
     Poll::Ready(Ok(spare.service.call(request)))
 }

@@ -11,7 +11,9 @@ use std::{
 use http::{HeaderName, HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
-use tower_outcome_core::{Attempt, BoxError, Failure, Proof, Repeatable, RepeatableBecause};
+use tower_outcome_core::{
+    Attempt, BoxError, CallContext, Failure, Proof, Repeatable, RepeatableBecause,
+};
 use tower_service::Service;
 
 /// Puts an idempotency key on every unsafe request that has none.
@@ -173,6 +175,9 @@ where
         let key =
             (!request.method().is_safe() && !self.has_key(&request)).then(|| (self.generate)());
         if let Some(key) = &key {
+            if let Some(context) = CallContext::of(request.extensions()) {
+                context.note_idempotency_key(key.clone());
+            }
             request
                 .headers_mut()
                 .insert(self.header.clone(), key.clone());

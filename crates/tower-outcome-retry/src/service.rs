@@ -9,7 +9,8 @@ use http::{Request, Response, request};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Replay, peek::PeekBody,
+    BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Repeatable, Replay,
+    peek::PeekBody,
 };
 use tower_service::Service;
 
@@ -90,7 +91,7 @@ where
         };
         let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {
-            context.begin_attempt();
+            begin(context, config.classifier.repeatable(&call));
         }
         // The clone is not ready, and is made so before it is called; the instance that was made
         // ready is the one called now.
@@ -119,6 +120,13 @@ where
             },
         )
     }
+}
+
+/// Most calls have no context: nobody above asks.
+#[cold]
+fn begin(context: &CallContext, repeatable: Repeatable) {
+    context.begin_attempt();
+    context.note_repeatable(repeatable);
 }
 
 fn may_resend<C>(config: &Config<C>, head: &request::Parts) -> bool {

@@ -13,7 +13,7 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Phase, Reason, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -51,6 +51,8 @@ pin_project! {
         // The head as it came, where it may be needed again.
         kept: Option<Box<request::Parts>>,
         slot: Option<Slot>,
+        // The promise to those above that nothing has been sent.
+        hold: Option<Hold>,
         signing: Option<Signing>,
         resigned: Option<Resigned>,
         config: Arc<Config<A, C>>,
@@ -109,6 +111,7 @@ where
             payload: Payload::Reading(Reading::new(body)),
             kept: None,
             slot: None,
+            hold: None,
             signing: None,
             resigned: None,
             config,
@@ -140,6 +143,9 @@ where
                 StateProj::Unsigned { stage } => {
                     // ## Reading => (Queued | Readying | Done)
                     if let Stage::Reading = stage {
+                        if this.hold.is_none() {
+                            *this.hold = held(this.draft.as_ref());
+                        }
                         let read = match this.draft {
                             Some(draft) if !config.origins.contains(draft.head()) => {
                                 Err(SignErrorKind::Origin.into())
@@ -154,11 +160,7 @@ where
                     }
                     // ## Queued => Readying
                     if let Stage::Queued(turn) = stage {
-                        let Poll::Ready(slot) = turn.as_mut().poll(cx) else {
-                            note_waiting(this.draft.as_ref());
-                            return Poll::Pending;
-                        };
-                        *this.slot = Some(slot);
+                        *this.slot = Some(ready!(turn.as_mut().poll(cx)));
                         *stage = Stage::Readying;
                     }
                     // ## Readying => (Signing | Sending | Done)
@@ -248,6 +250,7 @@ where
                                     *this.resigned = report.refused;
                                     *this.draft =
                                         this.kept.take().map(|head| Draft::from_parts(*head, None));
+                                    *this.hold = held(this.draft.as_ref());
                                     let stage = next_in_line(config);
                                     this.state.set(State::Unsigned { stage });
                                     continue;
@@ -290,6 +293,7 @@ where
                     if judge(config, this.signing.as_ref(), decision, &mut report) {
                         *this.resigned = report.refused;
                         *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        *this.hold = held(this.draft.as_ref());
                         let stage = next_in_line(config);
                         this.state.set(State::Unsigned { stage });
                         continue;
@@ -348,6 +352,7 @@ where
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));
             signing.depart(config);
+            *this.hold = None;
             let future = this.service.call(Request::from_parts(head, body));
             this.state.set(State::Sending { future, call });
         }
@@ -383,12 +388,11 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
     }
 }
 
-/// Tells those above that the call waits in a queue.
-#[cold]
-fn note_waiting(draft: Option<&Draft>) {
-    if let Some(context) = draft.and_then(|draft| CallContext::of(&draft.head().extensions)) {
-        context.enter(Phase::Queued);
-    }
+/// Promises those above, where there are any, that nothing has been sent.
+#[inline]
+fn held(draft: Option<&Draft>) -> Option<Hold> {
+    let context = CallContext::of(&draft?.head().extensions)?;
+    Some(context.hold("sign", Phase::Queued))
 }
 
 /// Notes what the server had against the time or the nonce, and says whether to send once more.

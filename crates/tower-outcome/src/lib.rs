@@ -17,10 +17,12 @@
 //! ```text
 //!         caller
 //!   ReplayLayer           makes a streaming body replayable
+//!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
 //!   RateLimitLayer        one permit per wire request, by priority
 //!   SignLayer             signs each attempt last, with a fresh time and nonce
+//!   TimeoutLayer          bounds one attempt
 //!   WitnessLayer          proves how far each attempt got
 //!         hyper-util client (WitnessConnector around its connector) or tonic Channel
 //! ```
@@ -75,6 +77,7 @@
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `sign` | `SignLayer`, signers and verifiers with HMAC and Ed25519 keys |
+//! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |
@@ -117,6 +120,21 @@ pub use tower_outcome_sign::{
     ClockOffset, Draft, Fresh, Nonces, SealLayer, Sign, SignError, SignLayer, Template, Verifier,
 };
 
-#[cfg(all(doctest, feature = "retry", feature = "hyper-util"))]
+/// Bounding a call, an attempt, a connection and a queue.
+#[cfg(feature = "timeout")]
+pub use tower_outcome_timeout as timeout;
+#[cfg(feature = "timeout")]
+pub use tower_outcome_timeout::{
+    AttemptBounds, Bound, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, Elapsed,
+    TimeoutLayer, Timeouts,
+};
+
+#[cfg(all(
+    doctest,
+    feature = "hyper-util",
+    feature = "rate-limit",
+    feature = "retry",
+    feature = "timeout"
+))]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

@@ -95,7 +95,7 @@ impl Mark {
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Placed => "placed",
-            Self::PlacedUnseen => "placed, but the answer was lost or an error",
+            Self::PlacedUnseen => "placed, but the answer was lost, late or an error",
             Self::PlacedAgain => "placed AGAIN",
             Self::Failed => "failed, not placed",
             Self::Refused | Self::QueryRefused => "refused: 429, or 418 while banned",
@@ -103,7 +103,7 @@ impl Mark {
             Self::Asked => "asked the venue what became of it",
             Self::Lost => "LOST FROM VIEW: placed, but believed to have failed",
             Self::Answered => "answered",
-            Self::QueryFailed => "failed or broken off",
+            Self::QueryFailed => "failed, broken off or too late",
         }
     }
 

@@ -1,30 +1,42 @@
 //! The loop that everybody writes first.
 
+use std::io;
+
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Belief, Strategy};
-use crate::scenario::SECOND;
+use crate::road::Road;
+use crate::scenario::{PATIENCE, SECOND};
 
 const TRIES: usize = 3;
 
-/// Tries five times, a second apart, whatever went wrong.
+/// Tries three times, a second apart, whatever went wrong, and waits ten seconds for each answer.
 #[derive(Clone)]
 pub(crate) struct Naive {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<Road, Full<Bytes>>,
 }
 
 // === impl Naive ===
 
 impl Naive {
-    pub(crate) fn new() -> Self {
-        Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            client: Client::builder(TokioExecutor::new()).build(Road::new()?),
+        })
+    }
+
+    /// Sends a request once and reads the answer.
+    async fn attempt(&self, request: Request<Full<Bytes>>) -> Option<Bytes> {
+        let response = self.client.request(request).await.ok()?;
+        if !response.status().is_success() {
+            return None;
         }
+        Some(response.into_body().collect().await.ok()?.to_bytes())
     }
 }
 
@@ -33,12 +45,8 @@ impl Strategy for Naive {
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Belief {
         for _ in 0..TRIES {
-            if let Ok(response) = self.client.request(request.clone()).await {
-                if response.status().is_success() {
-                    if let Ok(body) = response.into_body().collect().await {
-                        return Belief::Done(body.to_bytes());
-                    }
-                }
+            if let Ok(Some(answer)) = timeout(PATIENCE, self.attempt(request.clone())).await {
+                return Belief::Done(answer);
             }
             sleep(SECOND).await;
         }

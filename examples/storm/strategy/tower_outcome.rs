@@ -1,32 +1,38 @@
 //! tower-outcome: sends again what is safe to send again, and says what it cannot know.
 
+use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tower::util::BoxCloneSyncService;
-use tower::{ServiceBuilder, ServiceExt};
-use tower_outcome::peek::PeekBody;
+use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_outcome::{
-    Backoff, BoxError, BrokenBody, CallReport, Class, ConfigError, Failure, Guard, HttpClassifier,
-    Limit, Outcome, RateBudget, RateLimitLayer, Reason, RetryBudget, RetryLayer, Routes, Scope,
-    Ticket, WitnessConnector, WitnessLayer,
+    Backoff, BoxError, CallReport, Class, ConfigError, ConnectTimeoutLayer, Deadline,
+    DeadlineLayer, Failure, Guard, HttpClassifier, Limit, Outcome, RateBudget, RateLimitLayer,
+    Reason, RetryBudget, RetryLayer, Routes, Scope, Ticket, TimeoutLayer, Timeouts,
+    WitnessConnector, WitnessLayer,
 };
 
 use super::{Belief, Strategy};
 use crate::limiter::{Limiter, LongestWaits};
-use crate::scenario::{MINUTE, REQUESTS_A_MINUTE, SECOND};
+use crate::road::Road;
+use crate::scenario::{MINUTE, PATIENCE, REQUESTS_A_MINUTE, SECOND};
 
-/// How many answers may break off.
+/// How many answers may break off or stall.
 const ANSWERS: usize = 3;
 
 /// What the sweep leaves to orders and questions: 40 requests of 200. So many go out at once, however
 /// much the sweep has used, and the orders of a minute with the questions about them are fewer.
 const SWEEP_LEAVES_PERCENT: u8 = 20;
+
+/// An order is worthless fifteen seconds after it was due.
+const ORDER_WITHIN: Duration = Duration::from_millis(15 * 50);
 
 /// The layers of tower-outcome around hyper-util's client.
 #[derive(Clone)]
@@ -35,13 +41,12 @@ pub(crate) struct TowerOutcome {
     limiter: Limiter,
 }
 
-/// Retry and the limiter may each look into a body, and put back what they have seen.
-type Answer = Response<PeekBody<PeekBody<Incoming>, BrokenBody>>;
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 // === impl TowerOutcome ===
 
 impl TowerOutcome {
-    pub(crate) fn new() -> Result<Self, ConfigError> {
+    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         // This venue documents that whatever it answers with these was not looked at.
         let classifier = HttpClassifier::builder()
             .refuses_before_acting([StatusCode::TOO_MANY_REQUESTS, StatusCode::IM_A_TEAPOT])
@@ -64,51 +69,52 @@ impl TowerOutcome {
             RateLimitLayer::builder(Scope::of(limiter.budget.clone()).tickets(tickets()))
                 .classifier(classifier)
                 .build()?;
+        let timeouts = timeouts()?;
+        let connector = ConnectTimeoutLayer::new(&timeouts).layer(Road::new()?);
         let client = Client::builder(TokioExecutor::new())
             // hyper-util would otherwise resend behind the layers' back.
             .retry_canceled_requests(false)
-            .build(WitnessConnector::new(HttpConnector::new()));
+            .build(WitnessConnector::new(connector));
         let service = ServiceBuilder::new()
-            .boxed_clone_sync()
+            .map_response(|answer: Response<_>| answer.map(BodyExt::boxed_unsync))
+            // On top: all attempts, all waits and the answer's body share it.
+            .layer(DeadlineLayer::new(&timeouts))
             .layer(retry)
             // Below Retry: every attempt counts.
             .layer(rate_limit)
+            // Below the limiter: time in its queue is nobody's attempt.
+            .layer(TimeoutLayer::new(&timeouts))
             .layer(WitnessLayer::new())
             .service(client);
-        Ok(Self { service, limiter })
-    }
-
-    /// Sends a request through the layers and reads the answer.
-    async fn call(&self, request: Request<Full<Bytes>>) -> Result<Bytes, Outcome> {
-        let result = self.service.clone().oneshot(request).await;
-        match (CallReport::outcome_of(&result), result) {
-            (Outcome::Success, Ok(response)) => match response.into_body().collect().await {
-                Ok(body) => Ok(body.to_bytes()),
-                Err(error) => Err(outcome_of(&error)),
-            },
-            (outcome, _) => Err(outcome),
-        }
+        Ok(Self {
+            service: BoxCloneSyncService::new(service),
+            limiter,
+        })
     }
 }
 
 impl Strategy for TowerOutcome {
     const NAME: &'static str = "tower-outcome";
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Belief {
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Belief {
+        if request.method() == Method::POST {
+            let deadline = Deadline::after(ORDER_WITHIN);
+            request.extensions_mut().insert(deadline);
+        }
         for _ in 0..ANSWERS {
-            match self.call(request.clone()).await {
-                Ok(answer) => return Belief::Done(answer),
-                // The answer broke off after its head had been handed out, which no layer can take
-                // back. That this was harmless is known all the same: it was a query.
-                Err(Outcome::Retryable {
-                    reason: Reason::ResponseBody,
-                    ..
-                }) => {}
-                Err(Outcome::Unknown { .. }) => return Belief::Unknown,
-                // Refused, or proven not to have been acted on.
-                Err(Outcome::Success | Outcome::Permanent { .. } | Outcome::Retryable { .. }) => {
-                    break;
-                }
+            let result = self.service.clone().oneshot(request.clone()).await;
+            let answer = match (CallReport::outcome_of(&result), result) {
+                (Outcome::Success, Ok(answer)) => answer,
+                (outcome, _) => return belief(outcome),
+            };
+            match answer.into_body().collect().await {
+                Ok(body) => return Belief::Done(body.to_bytes()),
+                // The answer broke off or stalled after its head had been handed out, which no layer
+                // can take back. Where that was harmless, as with a query, it is known all the same.
+                Err(error) => match outcome_of(&error) {
+                    Outcome::Retryable { .. } => {}
+                    outcome => return belief(outcome),
+                },
             }
         }
         Belief::Failed
@@ -117,6 +123,17 @@ impl Strategy for TowerOutcome {
     fn limiter(&self) -> Option<Limiter> {
         Some(self.limiter.clone())
     }
+}
+
+/// How long everything may take: the defaults, in market time, but for a call. A sweep waits for the
+/// limiter, and its answers are still wanted minutes later; orders bring their own deadline.
+fn timeouts() -> Result<Timeouts, ConfigError> {
+    Timeouts::builder()
+        .call(5 * MINUTE)
+        .attempt(PATIENCE)
+        .connect(SECOND * 31 / 10)
+        .read_idle(20 * SECOND)
+        .build()
 }
 
 /// What the venue publishes, and who goes first.
@@ -149,7 +166,15 @@ fn tickets() -> Routes {
         .otherwise(sweep)
 }
 
-/// What became of a call whose answer broke off.
+fn belief(outcome: Outcome) -> Belief {
+    match outcome {
+        Outcome::Unknown { .. } => Belief::Unknown,
+        // Refused, or proven not to have been acted on.
+        Outcome::Success | Outcome::Permanent { .. } | Outcome::Retryable { .. } => Belief::Failed,
+    }
+}
+
+/// What became of a call whose answer broke off or stalled.
 fn outcome_of(error: &BoxError) -> Outcome {
     let reason = Reason::ResponseBody;
     Failure::of(&**error).map_or(Outcome::Unknown { reason }, Failure::outcome)

@@ -1,27 +1,30 @@
 //! tower's own `Retry`, with the policy that one finds in most programs.
 
+use std::error::Error;
+
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, Error, connect::HttpConnector};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use tokio::time;
 use tower::retry::Retry;
-use tower::retry::backoff::{
-    Backoff, ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff, MakeBackoff,
-};
+use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
+use tower::timeout::Timeout;
 use tower::util::rng::HasherRng;
-use tower::{Layer, ServiceExt, retry};
+use tower::{BoxError, ServiceBuilder, ServiceExt, retry};
 
 use super::{Belief, Strategy};
-use crate::scenario::SECOND;
+use crate::road::Road;
+use crate::scenario::{PATIENCE, SECOND};
 
 const RETRIES: usize = 3;
 
-/// Retries errors, 429 and 5xx, with exponential backoff.
+/// Retries errors, timeouts, 429 and 5xx, with exponential backoff.
 #[derive(Clone)]
 pub(crate) struct TowerRetry {
-    service: Retry<Policy, Client<HttpConnector, Full<Bytes>>>,
+    service: Retry<Policy, Timeout<Client<Road, Full<Bytes>>>>,
 }
 
 #[derive(Clone)]
@@ -33,8 +36,8 @@ struct Policy {
 // === impl TowerRetry ===
 
 impl TowerRetry {
-    pub(crate) fn new() -> Result<Self, InvalidBackoff> {
-        let client = Client::builder(TokioExecutor::new()).build_http();
+    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+        let client = Client::builder(TokioExecutor::new()).build(Road::new()?);
         let mut backoff =
             ExponentialBackoffMaker::new(SECOND / 2, 30 * SECOND, 0.5, HasherRng::default())?;
         let policy = Policy {
@@ -42,7 +45,10 @@ impl TowerRetry {
             backoff: backoff.make_backoff(),
         };
         Ok(Self {
-            service: retry::RetryLayer::new(policy).layer(client),
+            service: ServiceBuilder::new()
+                .layer(retry::RetryLayer::new(policy))
+                .timeout(PATIENCE)
+                .service(client),
         })
     }
 }
@@ -53,9 +59,10 @@ impl Strategy for TowerRetry {
     async fn send(&self, request: Request<Full<Bytes>>) -> Belief {
         match self.service.clone().oneshot(request).await {
             Ok(response) if response.status().is_success() => {
-                match response.into_body().collect().await {
-                    Ok(body) => Belief::Done(body.to_bytes()),
-                    Err(_) => Belief::Failed,
+                // tower's Timeout ends with the head of the answer.
+                match time::timeout(PATIENCE, response.into_body().collect()).await {
+                    Ok(Ok(body)) => Belief::Done(body.to_bytes()),
+                    _ => Belief::Failed,
                 }
             }
             _ => Belief::Failed,
@@ -65,13 +72,13 @@ impl Strategy for TowerRetry {
 
 // === impl Policy ===
 
-impl retry::Policy<Request<Full<Bytes>>, Response<Incoming>, Error> for Policy {
+impl retry::Policy<Request<Full<Bytes>>, Response<Incoming>, BoxError> for Policy {
     type Future = <ExponentialBackoff as Backoff>::Future;
 
     fn retry(
         &mut self,
         _: &mut Request<Full<Bytes>>,
-        result: &mut Result<Response<Incoming>, Error>,
+        result: &mut Result<Response<Incoming>, BoxError>,
     ) -> Option<Self::Future> {
         let failed = match result {
             Ok(response) => {

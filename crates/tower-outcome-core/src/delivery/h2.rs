@@ -23,12 +23,15 @@ pub(super) fn clue(error: &(dyn Error + 'static), known_client: bool) -> Option<
 /// stream, which is then above the last stream identifier (RFC 9113, section 6.8). But hyper asks
 /// the *connection* whether it is well right after it has handed a request's head over, and passes
 /// its error off as the request's; another thread may have written the head by then, and the peer
-/// may have acted on it before it said GOAWAY. hyper sends no body in that case, so only a request
+/// may have acted on it before it said GOAWAY, or may write it only now, so that a connection which
+/// has accepted nothing yet proves nothing either. hyper sends no body in that case, so only a request
 /// that is complete with its head is in doubt.
 pub(super) fn refused(error: &::h2::Error, goaway_counts: bool) -> Clue {
+    if error.is_go_away() && !goaway_counts {
+        return Clue::InDoubt(FailureKind::Transport);
+    }
     let refused_stream = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
-    let goaway = error.is_go_away() && goaway_counts;
-    if error.is_remote() && (goaway || refused_stream) {
+    if error.is_remote() && (error.is_go_away() || refused_stream) {
         Clue::Proof(Delivery::Refused, FailureKind::Transport)
     } else {
         Clue::NoProof(FailureKind::Transport)

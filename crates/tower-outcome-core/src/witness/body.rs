@@ -12,10 +12,11 @@ use std::{
 };
 
 use bytes::Buf;
-use http::{Method, Version, header::CONTENT_LENGTH, request};
+use http::{Method, Version, request};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::attempt::Announced;
 use crate::BoxError;
 
 pin_project! {
@@ -85,19 +86,23 @@ impl<B: Body> WitnessBody<B> {
     /// and `CONNECT`, and every method before HTTP/1.1), or one whose declared length cannot be
     /// read.
     pub fn new(inner: B, head: &request::Parts) -> (Self, Option<BodyWitness>) {
+        let announced = Announced::of(&head.headers);
+        Self::announced(inner, &head.method, head.version, announced)
+    }
+
+    pub(super) fn announced(
+        inner: B,
+        method: &Method,
+        version: Version,
+        announced: Announced,
+    ) -> (Self, Option<BodyWitness>) {
         // A caller may declare a length that the body itself does not know. The peer goes by the
         // header, so a body of that many bytes is complete even if the transport asks no further.
-        let declared = head.headers.get(CONTENT_LENGTH).map(|value| {
-            let single = head.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_none();
-            let value = value.to_str().ok().filter(|_| single);
-            value.and_then(|value| value.parse().ok())
-        });
-        let length = declared.flatten().or_else(|| inner.size_hint().exact());
-        // Whatever is made of a length that cannot be read here, it is not known here.
-        let may_be_left_out = declared == Some(None)
-            || length.is_none()
-                && (matches!(head.method, Method::GET | Method::HEAD | Method::CONNECT)
-                    || head.version < Version::HTTP_11);
+        let length = announced
+            .length
+            .flatten()
+            .or_else(|| inner.size_hint().exact());
+        let may_be_left_out = announced.may_be_left_out(length, method, version);
         if inner.is_end_stream() || length == Some(0) || may_be_left_out {
             return (
                 Self {

@@ -6,21 +6,18 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Method, Request, header::CONTENT_TYPE, request};
+use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{BodyTaken, BodyWitness, RequestBodyError, Tick, WitnessBody};
-use crate::{
-    Answer, Attempt, BoxError, Failure, Outcome, Reason, Repeatable,
-    delivery::{self, Evidence},
-};
+use super::{AttemptWitness, WitnessBody, last_words};
+use crate::{BoxError, CallContext};
 
 /// Watches each attempt, so that a failure says how far the request got.
 ///
-/// Put it directly above the client. What fails below it comes out as a [`Failure`] whose delivery
+/// Put it directly above the client. What fails below it comes out as a [`Failure`](crate::Failure) whose delivery
 /// is what the error, the request body and (with [`WitnessConnector`](crate::WitnessConnector)) the
 /// connection prove together.
 ///
@@ -37,11 +34,12 @@ use crate::{
 ///
 /// The outcome in the failure is that of a request that must not be repeated; a classifier above,
 /// which knows the request, improves on it. A request body that failed is the caller's error:
-/// permanent, with [`Reason::RequestBody`].
+/// permanent, with [`Reason::RequestBody`](crate::Reason::RequestBody).
 ///
 /// # Cancellation
 ///
-/// Dropping the response future drops the inner one; nothing else is held.
+/// Dropping the response future drops the inner one; nothing else is held. A layer above that gives
+/// up waiting learns what is proven by dropping it through [`give_up`](crate::witness::give_up).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WitnessLayer {
     acts_on_parts: bool,
@@ -60,21 +58,19 @@ pin_project! {
     pub struct ResponseFuture<F> {
         #[pin]
         inner: F,
-        started: Tick,
-        body: Option<BodyWitness>,
-        acts_on: ActsOn,
+        witness: AttemptWitness,
+        context: Option<CallContext>,
+        done: bool,
     }
-}
 
-/// How much of a request the server needs before it acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ActsOn {
-    /// All of it.
-    Whole,
-    /// A message: the head alone is not enough.
-    Message,
-    /// Anything: the head alone may be enough.
-    Part,
+    impl<F> PinnedDrop for ResponseFuture<F> {
+        fn drop(this: Pin<&mut Self>) {
+            if !this.done {
+                // Before the inner future goes, which may still be at work.
+                last_words::say(|| this.witness.last_words());
+            }
+        }
+    }
 }
 
 // === impl WitnessLayer ===
@@ -142,45 +138,18 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
-        let acts_on = if self.acts_on_parts {
-            ActsOn::Part
-        } else {
-            ActsOn::of(&head)
-        };
-        let (body, witness) = WitnessBody::new(body, &head);
-        // NOTE: before the request is handed down; see `Tick::next`.
-        let started = Tick::next();
+        let (body, witness) = AttemptWitness::new(&head, body, self.acts_on_parts);
+        let context = CallContext::of(&head.extensions).cloned();
+        if let Some(context) = &context {
+            context.watch(&witness);
+        }
         ResponseFuture {
             inner: self.inner.call(Request::from_parts(head, body)),
-            started,
-            body: witness,
-            acts_on,
+            witness,
+            context,
+            done: false,
         }
     }
-}
-
-// === impl ActsOn ===
-
-impl ActsOn {
-    /// What the head of a request says of it.
-    fn of(head: &request::Parts) -> Self {
-        if head.method == Method::CONNECT || head.headers.contains_key(http::header::UPGRADE) {
-            Self::Part
-        } else if is_grpc(head) {
-            Self::Message
-        } else {
-            Self::Whole
-        }
-    }
-}
-
-fn is_grpc(head: &request::Parts) -> bool {
-    head.headers.get(CONTENT_TYPE).is_some_and(|value| {
-        value
-            .as_bytes()
-            .get(..16)
-            .is_some_and(|start| start.eq_ignore_ascii_case(b"application/grpc"))
-    })
 }
 
 // === impl ResponseFuture ===
@@ -194,50 +163,16 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        Poll::Ready(ready!(this.inner.poll(cx)).map_err(|error| {
-            failure(
-                error.into(),
-                *this.started,
-                this.body.as_ref(),
-                *this.acts_on,
-            )
-            .into()
-        }))
-    }
-}
-
-fn failure(error: BoxError, started: Tick, body: Option<&BodyWitness>, acts_on: ActsOn) -> Failure {
-    // Sealed, because a transport that has given up on the response may still be at work on the
-    // request.
-    let taken = body.map_or(BodyTaken::Whole, BodyWitness::seal);
-    let incomplete = match taken {
-        BodyTaken::Nothing => acts_on != ActsOn::Part,
-        BodyTaken::Part | BodyTaken::Failed => acts_on == ActsOn::Whole,
-        BodyTaken::Whole => false,
-    };
-    let evidence = Evidence {
-        started: Some(started),
-        has_body: body.is_some() && acts_on != ActsOn::Part,
-        incomplete,
-    };
-    match (taken, body) {
-        (BodyTaken::Failed, Some(body)) => {
-            let delivery::Proof { delivery, by, .. } = delivery::Proof::with(&*error, evidence);
-            let answer = if delivery.proves_not_applied() {
-                Answer::Rejected {
-                    reason: Reason::RequestBody,
+        let result = ready!(this.inner.poll(cx));
+        *this.done = true;
+        Poll::Ready(match result {
+            Ok(response) => {
+                if let Some(context) = this.context {
+                    context.answered();
                 }
-            } else {
-                Answer::Unclear {
-                    reason: Reason::RequestBody,
-                    after: None,
-                    transient: false,
-                }
-            };
-            let outcome: Outcome = answer.outcome(Repeatable::No, Attempt::FIRST);
-            let error = RequestBodyError::new(body.take_error(), error);
-            Failure::new(outcome, delivery, error).with_proven_by(by)
-        }
-        _ => delivery::failure(error, evidence),
+                Ok(response)
+            }
+            Err(error) => Err(this.witness.failed(error.into()).into()),
+        })
     }
 }

@@ -2,15 +2,20 @@
 
 use std::{
     collections::HashSet,
+    pin::Pin,
     sync::Arc,
+    task,
     time::{Duration, SystemTime},
 };
 
+use bytes::Bytes;
 use http::Extensions;
+use http_body::Body;
+use http_body_util::Full;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    CallContext, Clock, Deadline, Delivery, ManualClock, Phase, Priority, Random, Reason,
-    Repeatable, RepeatableBecause, SplitMix64, SystemClock, ValidUntil,
+    AttemptWitness, CallContext, Clock, Deadline, Delivery, ManualClock, Phase, Priority, Random,
+    Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, ValidUntil, WitnessBody,
 };
 
 use crate::support::*;
@@ -63,6 +68,109 @@ fn a_context_is_of_one_call_only() {
     one.begin_attempt();
     assert_eq!(two.phase(), Phase::Queued);
     assert_eq!(two.attempts(), 0);
+}
+
+// ## A call that is given up
+
+/// The body that a transport would get of a request with 7 bytes, and the witness of its attempt.
+fn attempt() -> (WitnessBody<Full<Bytes>>, AttemptWitness) {
+    AttemptWitness::new(&post(), Full::from("buy 100"), false)
+}
+
+fn take(body: &mut WitnessBody<Full<Bytes>>) -> bool {
+    let mut cx = task::Context::from_waker(task::Waker::noop());
+    let frame = Pin::new(body).poll_frame(&mut cx);
+    matches!(frame, task::Poll::Ready(Some(Ok(_))))
+}
+
+#[test]
+fn what_nobody_watches_may_have_been_sent() {
+    let context = CallContext::new();
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+    context.enter(Phase::Queued);
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+    let given_up = context.give_up();
+    assert_eq!(given_up.phase, Phase::Queued);
+    let outcome = given_up.outcome(Reason::TimedOut, Repeatable::No);
+    assert_eq!(outcome, unknown(Reason::TimedOut));
+}
+
+#[test]
+fn a_request_that_a_layer_holds_was_not_sent_until_it_lets_go() {
+    let context = CallContext::new();
+    let hold = context.hold("limiter", Phase::Queued);
+    assert_eq!(context.phase(), Phase::Queued);
+    let given_up = context.give_up();
+    assert_eq!(given_up.delivery, Delivery::NotSent);
+    let outcome = given_up.outcome(Reason::TimedOut, Repeatable::No);
+    assert_eq!(outcome, retryable(Reason::TimedOut));
+    drop(hold);
+    assert_eq!(context.phase(), Phase::Connecting);
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+    let _below = context.hold("connections", Phase::Queued);
+    assert_eq!(context.give_up().delivery, Delivery::NotSent);
+}
+
+#[test]
+fn a_second_request_of_an_attempt_proves_nothing_of_the_first() {
+    let context = CallContext::new();
+    drop(context.hold("limiter", Phase::Queued));
+    let _second = context.hold("limiter", Phase::Queued);
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+    context.begin_attempt();
+    assert_eq!(context.give_up().delivery, Delivery::NotSent);
+}
+
+#[test]
+fn a_body_that_was_not_taken_is_sealed_when_the_call_is_given_up() {
+    let context = CallContext::new();
+    let (mut body, witness) = attempt();
+    context.watch(&witness);
+    assert_eq!(context.phase(), Phase::Connecting);
+    assert_eq!(context.give_up().delivery, Delivery::NotSent);
+    assert!(!take(&mut body));
+
+    // And of an attempt that begins afterwards nothing is taken either.
+    let (mut body, witness) = attempt();
+    context.watch(&witness);
+    assert!(!take(&mut body));
+    assert_eq!(context.give_up().delivery, Delivery::NotSent);
+}
+
+#[test]
+fn a_body_that_was_taken_may_have_been_sent_and_a_head_is_an_answer() {
+    let context = CallContext::new();
+    let (mut body, witness) = attempt();
+    context.watch(&witness);
+    assert!(take(&mut body));
+    assert_eq!(context.phase(), Phase::AwaitingHead);
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+    context.answered();
+    let given_up = context.give_up();
+    assert_eq!(given_up.phase, Phase::ReadingBody);
+    assert_eq!(given_up.delivery, Delivery::Answered);
+    let outcome = given_up.outcome(Reason::TimedOut, Repeatable::No);
+    assert_eq!(outcome, unknown(Reason::TimedOut));
+}
+
+#[test]
+fn between_two_attempts_the_last_one_tells_and_during_one_the_furthest_of_all() {
+    let context = CallContext::new();
+    context.begin_attempt();
+    context.end_attempt(retryable(Reason::Overloaded), Delivery::Answered);
+    context.enter(Phase::BackingOff);
+    let given_up = context.give_up();
+    assert_eq!(given_up.phase, Phase::BackingOff);
+    assert_eq!(given_up.delivery, Delivery::Answered);
+    let outcome = given_up.outcome(Reason::TimedOut, Repeatable::No);
+    assert_eq!(outcome, retryable(Reason::Overloaded));
+
+    context.begin_attempt();
+    context.watch(&attempt().1);
+    let given_up = context.give_up();
+    assert_eq!(given_up.delivery, Delivery::Answered);
+    let outcome = given_up.outcome(Reason::TimedOut, Repeatable::No);
+    assert_eq!(outcome, unknown(Reason::TimedOut));
 }
 
 // ## The deadline

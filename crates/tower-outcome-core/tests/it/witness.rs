@@ -12,8 +12,9 @@ use http::{Request, Response, Version};
 use http_body::{Body, Frame};
 use tokio_test::{assert_pending, assert_ready, assert_ready_ok, task};
 use tower_outcome_core::{
-    BoxError, Delivery, Failure, HttpClassifier, Reason, RequestBodyError, WitnessBody,
-    WitnessLayer, Witnessed, witness::Witness,
+    BoxError, Delivery, Failure, HttpClassifier, Phase, Reason, RequestBodyError, WitnessBody,
+    WitnessLayer, Witnessed,
+    witness::{LastWords, Witness, give_up},
 };
 use tower_test::mock::{self, Handle, Mock, SendResponse, Spawn};
 
@@ -193,6 +194,86 @@ fn another_content_type_is_not_grpc() {
         request.headers_mut().insert("content-type", value);
         assert_unsent(&failed(request, 1), "one frame");
     }
+}
+
+// ## An attempt that is dropped half-way
+
+/// Sends the request, has the client take so many frames, and drops the attempt.
+fn dropped(layer: WitnessLayer, request: Request<Scripted>, frames: usize) -> (LastWords, Sent) {
+    let mut pair = Pair::new(layer);
+    assert_ready_ok!(pair.service.poll_ready());
+    let mut call = Some(task::spawn(pair.service.call(request)));
+    assert_pending!(call.as_mut().unwrap().poll());
+    let (mut sent, _send) = pair.received();
+    for _ in 0..frames {
+        let _ = take(&mut sent);
+    }
+    (give_up(|| call = None), sent)
+}
+
+#[test]
+fn an_attempt_that_is_dropped_says_how_far_it_got() {
+    for (frames, delivery, phase) in [
+        (0, Delivery::NotSent, Phase::Connecting),
+        (2, Delivery::NotSent, Phase::Sending),
+        (3, Delivery::MaybeSent, Phase::AwaitingHead),
+    ] {
+        let (words, mut sent) = dropped(WitnessLayer::new(), order(seven()), frames);
+        assert_eq!((words.delivery, words.phase), (delivery, phase));
+        assert_eq!(words.by.is_some(), frames < 3);
+        let failure = words.failure(Reason::TimedOut, Stranger);
+        assert_eq!(failure.delivery(), delivery);
+        assert_eq!(failure.proven_by(), words.by);
+        assert_eq!(failure.outcome().is_unknown(), frames == 3);
+        // What was said stays true.
+        assert!(take(&mut sent).is_none_or(|frame| frame.is_err()));
+    }
+    for (name, layer, request) in acted_on_in_parts() {
+        let (words, _sent) = dropped(layer, request, 1);
+        assert_eq!(words.delivery, Delivery::MaybeSent, "{name}");
+    }
+}
+
+#[test]
+fn where_no_witness_is_dropped_nothing_is_proven() {
+    assert_eq!(give_up(|| {}), LastWords::NONE);
+    // One whose attempt is over has nothing more to say.
+    let mut pair = Pair::new(WitnessLayer::new());
+    assert_ready_ok!(pair.service.poll_ready());
+    let mut call = Some(task::spawn(pair.service.call(order(seven()))));
+    assert_pending!(call.as_mut().unwrap().poll());
+    pair.received().1.send_error(Stranger);
+    assert!(assert_ready!(call.as_mut().unwrap().poll()).is_err());
+    assert_eq!(give_up(|| call = None), LastWords::NONE);
+}
+
+#[test]
+fn of_several_attempts_the_furthest_is_heard_and_each_listener_hears_its_own() {
+    let mut inner = None;
+    let outer = give_up(|| {
+        let (words, _sent) = dropped(WitnessLayer::new(), order(seven()), 0);
+        inner = Some(words);
+    });
+    assert_eq!(inner.unwrap().delivery, Delivery::NotSent);
+    assert_eq!(outer, LastWords::NONE);
+
+    let mut calls = Vec::new();
+    let mut kept = Vec::new();
+    for frames in [0, 3, 1] {
+        let mut pair = Pair::new(WitnessLayer::new());
+        assert_ready_ok!(pair.service.poll_ready());
+        let mut call = task::spawn(pair.service.call(order(seven())));
+        assert_pending!(call.poll());
+        let (mut sent, send) = pair.received();
+        for _ in 0..frames {
+            let _ = take(&mut sent);
+        }
+        calls.push(call);
+        kept.push((pair, sent, send));
+    }
+    let words = give_up(|| calls.clear());
+    assert_eq!(words.delivery, Delivery::MaybeSent);
+    assert_eq!(words.phase, Phase::AwaitingHead);
 }
 
 // ## A request body that fails

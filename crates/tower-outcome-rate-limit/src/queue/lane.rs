@@ -27,8 +27,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn append(&mut self, node: u32, cost: &[u32; MAX_LIMITS]) {
-        self.tail = node;
+    pub(super) fn add(&mut self, cost: &[u32; MAX_LIMITS]) {
         self.len += 1;
         for (sum, &units) in self.units.iter_mut().zip(cost) {
             *sum += u64::from(units);

@@ -23,6 +23,8 @@ pub(crate) enum Progress {
     Displaced,
     /// The limits have become too small for it.
     TooLarge,
+    /// Let through, and did not notice for too long; it stands in line again once it is polled.
+    Asleep,
 }
 
 /// Waiters in one block of memory, linked by index: no allocation for each, and leaving costs the
@@ -120,6 +122,29 @@ impl Slab {
         (before, behind)
     }
 
+    /// Puts a node that is in no line before another one, or at the end.
+    pub(super) fn link(&mut self, index: u32, before: u32, behind: u32, waker: Waker) {
+        let node = &mut self.nodes[index as usize];
+        node.before = before;
+        node.behind = behind;
+        node.progress = Progress::Waiting;
+        node.waker = Some(waker);
+        if before != NIL {
+            self.nodes[before as usize].behind = index;
+        }
+        if behind != NIL {
+            self.nodes[behind as usize].before = index;
+        }
+    }
+
+    pub(super) fn before(&self, index: u32) -> u32 {
+        self.nodes[index as usize].before
+    }
+
+    pub(super) fn behind(&self, index: u32) -> u32 {
+        self.nodes[index as usize].behind
+    }
+
     pub(super) fn finish(&mut self, index: u32, progress: Progress) -> Option<Waker> {
         let node = &mut self.nodes[index as usize];
         node.progress = progress;
@@ -180,10 +205,21 @@ impl Slab {
         self.nodes[index as usize].waker.take()
     }
 
-    /// Whether the node still is the waiter that arrived then.
+    /// Whether the node still is the waiter that arrived then, and waits.
     pub(super) fn is_waiting(&self, index: u32, arrival: u32) -> bool {
+        self.is(index, arrival, Progress::Waiting)
+    }
+
+    /// Whether the node still is the waiter that arrived then, and has got so far. There may be no
+    /// such node any more.
+    pub(super) fn is(&self, index: u32, arrival: u32, progress: Progress) -> bool {
         let node = self.nodes.get(index as usize);
-        node.is_some_and(|node| node.arrival == arrival && node.progress == Progress::Waiting)
+        node.is_some_and(|node| node.arrival == arrival && node.progress == progress)
+    }
+
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.nodes.len()
     }
 
     /// A node and all behind it.
@@ -192,10 +228,5 @@ impl Slab {
         std::iter::successors(next(head), move |&index| {
             next(self.nodes[index as usize].behind)
         })
-    }
-
-    #[cfg(test)]
-    pub(super) fn slots(&self) -> usize {
-        self.nodes.len()
     }
 }

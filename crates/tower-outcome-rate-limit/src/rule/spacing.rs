@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use super::Margin;
+use super::{Margin, NEVER};
 
 /// Keeps departures apart.
 #[derive(Debug)]
 pub(crate) struct Spacing {
     gap: u64,
     next: u64,
+    /// How many were let through and have not left: while there is one, nobody knows when the next
+    /// may go.
+    held: u32,
 }
 
 // === impl Spacing ===
@@ -18,6 +21,7 @@ impl Spacing {
         Self {
             gap: margin.widen(gap),
             next: 0,
+            held: 0,
         }
     }
 
@@ -35,16 +39,35 @@ impl Spacing {
 
     #[inline]
     pub(super) fn ready_at(&self, now: u64) -> u64 {
-        now.max(self.next)
+        if self.held > 0 {
+            NEVER
+        } else {
+            now.max(self.next)
+        }
+    }
+
+    pub(super) fn hold(&mut self) {
+        self.held = self.held.saturating_add(1);
+    }
+
+    pub(super) fn release(&mut self) {
+        self.held = self.held.saturating_sub(1);
     }
 
     pub(super) fn earliest(&self, now: u64, ahead: u64) -> u64 {
-        self.ready_at(now)
+        // One that was let through leaves now at the earliest.
+        let next = if self.held > 0 {
+            now.saturating_add(self.gap)
+        } else {
+            now
+        };
+        next.max(self.next)
             .saturating_add(ahead.saturating_mul(self.gap))
     }
 
     #[inline]
     pub(super) fn depart(&mut self, now: u64) {
+        self.release();
         self.next = self.next.max(now.saturating_add(self.gap));
     }
 }

@@ -17,7 +17,9 @@ impl State {
             (0..=class, self.classes[class].leave)
         };
         let ahead = self.queue.ahead(classes, mask);
-        let mut earliest = now.max(self.gate.until()).max(self.gate.paced_until(now));
+        let mut earliest = now
+            .max(self.gate.until())
+            .max(self.gate.paced_until(now, class));
         for (limit, rule) in self.rules.iter_mut().enumerate() {
             if cost[limit] == 0 {
                 continue;

@@ -15,6 +15,14 @@ pub(crate) struct Woken {
     len: usize,
 }
 
+/// What is not to be had behind those that have been looked at in a round.
+#[derive(Debug, Default)]
+struct Shut {
+    limits: Mask,
+    /// By limit, the units that are kept for those that wait for others.
+    kept: Units,
+}
+
 /// What a round came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
@@ -34,6 +42,7 @@ impl State {
         if self.queue.is_empty() {
             return Round::Until(NEVER);
         }
+        self.take_back(now);
         // Whose time is up at this very instant may still go.
         if self.expire(|at| at < now, woken).is_none() {
             return Round::More;
@@ -43,7 +52,9 @@ impl State {
         };
         let waiting = self.queue.len();
         match self.expire(|at| at <= now, woken) {
-            Some(end) if self.queue.len() == waiting => Round::Until(next.min(end)),
+            Some(end) if self.queue.len() == waiting => {
+                Round::Until(next.min(end).min(self.next_take_back()))
+            }
             // Those who stood behind may be able to go.
             _ => Round::More,
         }
@@ -57,26 +68,33 @@ impl State {
             return Some(gate);
         }
         let mut next = NEVER;
-        let mut closed: Mask = 0;
+        let mut shut = Shut::default();
         for class in 0..self.classes.len() {
             loop {
-                if let Some((owed, place)) = self.first_owed(class, closed) {
+                if let Some((owed, place)) = self.first_owed(class, shut.limits) {
                     // What is owed comes out of the share of those who owe it.
-                    match self.try_grant(now, owed, class, place, woken) {
+                    match self.try_grant(now, owed, class, place, &shut, woken) {
                         Ok(()) if woken.is_full() => return None,
                         Ok(()) => {}
-                        Err(blocked) => self.close(blocked, &mut closed, &mut next),
+                        Err(blocked) => {
+                            next = next.min(blocked.first);
+                            self.shut(blocked, place, &mut shut);
+                            if blocked.by_gate {
+                                return Some(self.look_again(next));
+                            }
+                        }
                     }
                     continue;
                 }
-                let Some(place) = self.queue.first(class, closed) else {
+                let Some(place) = self.queue.first(class, shut.limits) else {
                     break;
                 };
-                match self.try_grant(now, class, class, place, woken) {
+                match self.try_grant(now, class, class, place, &shut, woken) {
                     Ok(()) if woken.is_full() => return None,
                     Ok(()) => {}
                     Err(blocked) => {
-                        self.close(blocked, &mut closed, &mut next);
+                        next = next.min(blocked.first);
+                        self.shut(blocked, place, &mut shut);
                         if blocked.by_gate {
                             return Some(self.look_again(next));
                         }
@@ -96,10 +114,18 @@ impl State {
         }
     }
 
-    fn close(&mut self, blocked: Blocked, closed: &mut Mask, next: &mut u64) {
-        *closed |= blocked.by;
-        *next = (*next).min(blocked.first);
+    /// One that cannot go shuts the limits that are in its way to all behind it, and keeps room for
+    /// itself on those that are not: else those behind would take them in turn, and it would find
+    /// them both free at no time.
+    fn shut(&mut self, blocked: Blocked, place: Place, shut: &mut Shut) {
+        shut.limits |= blocked.by;
         self.on_held |= blocked.on_held;
+        let cost = self.queue.cost(place);
+        for (limit, (kept, units)) in shut.kept.iter_mut().zip(cost).enumerate() {
+            if blocked.by & 1 << limit == 0 {
+                *kept = kept.saturating_add(units);
+            }
+        }
     }
 
     fn try_grant(
@@ -108,16 +134,18 @@ impl State {
         class: usize,
         standing: usize,
         place: Place,
+        shut: &Shut,
         woken: &mut Woken,
     ) -> Result<(), Blocked> {
         let cost = self.queue.cost(place);
-        if let Some(blocked) = self.blocked(now, standing, &cost) {
+        if let Some(blocked) = self.blocked(now, standing, &cost, &shut.kept) {
             return Err(blocked);
         }
-        self.hold(now, &cost);
+        self.hold(now, class, &cost);
         self.keep_accounts(class, &cost);
         self.classes[class].granted += 1;
         woken.push(self.queue.unlink(place, Progress::Granted));
+        self.note_untaken(now, place);
         self.forgive_if_gone(class);
         Ok(())
     }
@@ -203,7 +231,7 @@ impl State {
 
     /// The first lower class that is owed as much as its first waiter costs.
     fn first_owed(&self, class: usize, closed: Mask) -> Option<(usize, Place)> {
-        if !self.floors || self.queue.waiting(class) == 0 {
+        if !self.floors || self.owes_nothing(class) || self.queue.waiting(class) == 0 {
             return None;
         }
         (class + 1..self.classes.len())
@@ -236,6 +264,9 @@ impl State {
             let units = u64::from(units);
             let owed = &mut self.classes[class].owed[limit];
             *owed = owed.saturating_sub(units * 100);
+            if self.owes_nothing(class) {
+                continue;
+            }
             for below in class + 1..self.classes.len() {
                 if self.queue.waiting(below) > 0 {
                     let state = &mut self.classes[below];

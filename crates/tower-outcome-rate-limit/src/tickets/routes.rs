@@ -10,8 +10,8 @@ use crate::Ticket;
 /// The first route that matches counts. A request that matches none costs one unit of each limit,
 /// and never nothing: an endpoint that was forgotten must not bypass the budget.
 ///
-/// A path is matched segment by segment. `{}`, also with a name inside, stands for any one segment,
-/// and a last `*` for whatever follows, nothing included.
+/// A path is matched segment by segment. `{}`, also with a name inside, and `*` stand for any one
+/// segment, and a last `*` for whatever follows, nothing included.
 ///
 /// ```
 /// use http::Method;
@@ -78,6 +78,11 @@ impl Tickets for Routes {
             .find(|route| route.matches(&head.method, head.uri.path()))
             .map_or(self.otherwise, |route| route.ticket)
     }
+
+    fn known(&self) -> Vec<Ticket> {
+        let routes = self.routes.iter().map(|route| route.ticket);
+        routes.chain([self.otherwise]).collect()
+    }
 }
 
 // === impl Route ===
@@ -85,7 +90,7 @@ impl Tickets for Routes {
 impl Route {
     fn new(method: Option<Method>, path: &str, ticket: Ticket) -> Self {
         let mut segments: Vec<_> = split(path).map(Segment::of).collect();
-        if path.ends_with("/*") {
+        if split(path).last() == Some("*") {
             segments.pop();
             segments.push(Segment::Rest);
         }
@@ -123,7 +128,7 @@ fn split(path: &str) -> impl Iterator<Item = &str> {
 
 impl Segment {
     fn of(text: &str) -> Self {
-        if text.starts_with('{') && text.ends_with('}') {
+        if text == "*" || text.starts_with('{') && text.ends_with('}') {
             Self::Any
         } else {
             Self::Literal(text.into())
@@ -171,6 +176,15 @@ mod tests {
         assert_eq!(cost(&table, Method::GET, "/charts"), 4);
         assert_eq!(cost(&table, Method::GET, "/charts/EURUSD/1m"), 4);
         assert_eq!(cost(&table, Method::GET, "/charters"), 1);
+    }
+
+    #[test]
+    fn a_star_alone_stands_for_everything_and_one_in_between_for_a_segment() {
+        let units = |units| Ticket::new().cost(Cost::in_order([units]));
+        let table = Routes::new().any("/a/*/b", units(2)).any("*", units(3));
+        assert_eq!(cost(&table, Method::GET, "/a/x/b"), 2);
+        assert_eq!(cost(&table, Method::GET, "/a/x/y/b"), 3);
+        assert_eq!(cost(&table, Method::GET, "/"), 3);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::{
     task::yield_now,
     time::{advance, sleep},
 };
-use tokio_test::{assert_pending, task};
+use tokio_test::{assert_pending, assert_ready, task};
 use tower_outcome_rate_limit::{Acquire, Budget, Cost, Guard, Limit, Permit, RefusedKind, Ticket};
 
 use crate::{
@@ -132,7 +132,7 @@ async fn what_was_granted_and_not_taken_goes_to_the_next_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_polled_holds_up_nobody_but_what_it_was_granted() {
+async fn who_is_not_polled_keeps_what_it_was_granted_for_a_second_at_most() {
     let budget = two_a_second(Guard::None);
     take(&budget, 2, order());
     let mut asleep = task::spawn(budget.acquire(order()));
@@ -142,8 +142,18 @@ async fn who_is_not_polled_holds_up_nobody_but_what_it_was_granted() {
     for other in others {
         waits.push(other.await.unwrap().0);
     }
-    assert_eq!(waits, [secs(1), secs(2), secs(3)]);
+    assert_eq!(waits, [secs(1), secs(2), secs(2)]);
     assert!(asleep.is_woken());
+    // It stands where it stood, before all that came later.
+    let later = wait(&budget, order());
+    settled().await;
+    assert_pending!(asleep.poll());
+    assert_eq!(budget.snapshot().queued, 2);
+    advance(secs(1)).await;
+    settled().await;
+    assert!(asleep.is_woken());
+    assert_ready!(asleep.poll()).unwrap().responded();
+    assert_eq!(later.await.unwrap().0, secs(1));
 }
 
 #[tokio::test(start_paused = true)]

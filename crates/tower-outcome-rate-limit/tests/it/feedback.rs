@@ -395,7 +395,7 @@ async fn an_answer_of_the_edge_closes_the_gate_for_long() {
 /// Two clients that each owned the whole limit of one account.
 #[tokio::test(start_paused = true)]
 async fn clients_of_one_account_share_what_it_may_use() {
-    let accounts = KeyedBudget::<String>::new(
+    let accounts = KeyedBudget::<String>::try_new(
         exact("account")
             .limit(Limit::sliding("requests", 3, secs(60)))
             .max_wait(Duration::ZERO),
@@ -646,4 +646,32 @@ async fn a_refusal_is_typed_and_says_when_the_ban_ends() {
             after: Some(RetryAfter::new(secs(7200), HintForm::Custom)),
         }
     );
+}
+
+// === layers that cannot work ===
+
+#[tokio::test(start_paused = true)]
+async fn the_same_budget_twice_is_an_error_when_the_layer_is_built() {
+    let budget = hundred();
+    let layer = RateLimitLayer::builder(budget.clone()).within(budget);
+    assert_eq!(layer.build().unwrap_err().field(), "scope");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_that_can_never_go_is_an_error_when_the_layer_is_built() {
+    let heavy = Ticket::new().cost(Cost::in_order([101]));
+    let keyed =
+        KeyedBudget::<String>::try_new(exact("key").limit(Limit::sliding("weight", 100, secs(60))))
+            .unwrap();
+    let by_key = Scope::keyed(keyed, |_: &http::request::Parts| String::new());
+    for scope in [Scope::of(hundred()), by_key] {
+        let scope = scope.tickets(Routes::new().any("/heavy", heavy));
+        let error = RateLimitLayer::builder(scope).build().unwrap_err();
+        assert_eq!(error.field(), "ticket.cost");
+        assert!(error.value().contains("101 of \"weight\""), "{error}");
+    }
+    // What its class leaves is not its own.
+    let query = Ticket::new().class(1).cost(Cost::in_order([91]));
+    let scope = Scope::of(hundred()).tickets(Routes::new().any("/", query));
+    RateLimitLayer::builder(scope).build().unwrap_err();
 }

@@ -336,7 +336,7 @@ async fn who_watches_hears_of_each_event_once_and_may_look() {
 
 fn keyed() -> KeyedBudget<String> {
     let one = exact("host").limit(Limit::sliding("requests", 1, secs(1)));
-    KeyedBudget::new(one).unwrap()
+    KeyedBudget::try_new(one).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,9 +391,53 @@ async fn a_key_that_somebody_waits_for_is_not_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rush_of_keys_is_forgotten_although_few_are_asked_for_later() {
+    let hosts = keyed();
+    for key in 0..20_000_u32 {
+        take(&hosts.get(&format!("rush {key}")), 1, order());
+    }
+    assert_eq!(hosts.len(), 20_000);
+    sleep(secs(60)).await;
+    for _ in 0..2000 {
+        take(&hosts.get("a"), 1, order());
+        sleep(secs(3)).await;
+    }
+    assert!(hosts.len() < 100, "{}", hosts.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_reconfigured_for_one_key_stays_so() {
+    let hosts = keyed();
+    hosts
+        .get("a")
+        .reconfigure(&Limit::sliding("requests", 2, secs(7)))
+        .unwrap();
+    hosts.evict_idle();
+    assert_eq!(hosts.len(), 1);
+    assert_eq!(hosts.get("a").snapshot().limits[0].capacity, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_can_be_changed_for_all_keys() {
+    let hosts = keyed();
+    let old = hosts.get("old");
+    hosts
+        .reconfigure(&Limit::sliding("requests", 2, secs(7)))
+        .unwrap();
+    assert_eq!(old.snapshot().limits[0].capacity, 2);
+    assert_eq!(hosts.get("new").snapshot().limits[0].capacity, 2);
+    drop(old);
+    hosts.evict_idle();
+    assert!(hosts.is_empty());
+    hosts
+        .reconfigure(&Limit::sliding("b", 1, secs(7)))
+        .unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_memory_of_keys_is_that_of_the_last_windows() {
     let hosts =
-        KeyedBudget::<u32>::new(exact("host").limit(Limit::sliding("a", 1, secs(1)))).unwrap();
+        KeyedBudget::<u32>::try_new(exact("host").limit(Limit::sliding("a", 1, secs(1)))).unwrap();
     for key in 0..20_000_u32 {
         take(&hosts.get(&key), 1, order());
         sleep(ms(10)).await;

@@ -10,7 +10,9 @@ use tokio::{
     time::Instant,
 };
 use tower::{BoxError, Layer, Service, ServiceExt};
-use tower_outcome_core::{Deadline, Delivery, Failure, Outcome, Priority, Reason, peek::PeekBody};
+use tower_outcome_core::{
+    CallContext, Deadline, Delivery, Failure, Outcome, Phase, Priority, Reason, peek::PeekBody,
+};
 use tower_outcome_rate_limit::{
     Budget, Class, Cost, KeyedBudget, Limit, Permit, RateLimit, RateLimitLayer, Refused,
     RefusedKind, Scope, Ticket,
@@ -269,9 +271,12 @@ async fn a_call_that_is_dropped_after_it_was_sent_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_budget_gets_back_what_a_wide_one_refused() {
-    let narrow =
-        KeyedBudget::<String>::new(exact("account").limit(Limit::sliding("orders", 5, secs(1))))
-            .unwrap();
+    let narrow = KeyedBudget::<String>::try_new(exact("account").limit(Limit::sliding(
+        "orders",
+        5,
+        secs(1),
+    )))
+    .unwrap();
     let wide = one_a_second();
     let held = wide.try_acquire(&Ticket::new()).unwrap();
     let scope = Scope::keyed(narrow.clone(), |head: &http::request::Parts| {
@@ -331,4 +336,30 @@ async fn the_response_comes_through_as_it_is() {
         .await
         .unwrap();
     assert_eq!(body.to_bytes(), "closed for lunch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
+    let budget = one_a_second();
+    let permit = budget.try_acquire(&Ticket::new()).unwrap();
+    let (mock, mut server) = mock::pair();
+    let service = RateLimitLayer::new(budget).layer(mock);
+    server.allow(2);
+    let context = CallContext::new();
+    let mut request = get();
+    request.extensions_mut().insert(context.clone());
+    let waiting = send(&service, request);
+    yield_now().await;
+    assert_eq!(context.phase(), Phase::Queued);
+    let given_up = context.clone().give_up();
+    assert_eq!(given_up.delivery, Delivery::NotSent);
+    waiting.abort();
+
+    let context = CallContext::new();
+    let mut request = get();
+    request.extensions_mut().insert(context.clone());
+    let _sent = send(&service, request);
+    permit.refund();
+    let _reply = next(&mut server).await;
+    assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
 }

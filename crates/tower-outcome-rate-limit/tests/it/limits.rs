@@ -134,7 +134,9 @@ async fn who_is_blocked_on_one_limit_spends_nothing_of_another() {
     for limit in ["raw", "weight", "orders"] {
         assert_eq!(counts(&budget, limit), (1, 0, 0), "{limit}");
     }
-    take(&budget, 9, each(1, 1, 0));
+    // One of each is kept for the one that waits.
+    take(&budget, 8, each(1, 1, 0));
+    budget.try_acquire(&each(1, 1, 0)).unwrap_err();
     assert_eq!(waiting.await.unwrap().0, secs(10));
 }
 
@@ -303,9 +305,11 @@ async fn a_limit_that_becomes_aligned_learns_the_clock_from_then_on() {
         .reconfigure(&Limit::aligned("requests", 10, secs(10)))
         .unwrap();
     let now = Instant::now();
-    budget.observe_date(now, now, 1_700_000_003);
+    for _ in 0..3 {
+        budget.observe_date(now, now, 1_700_000_003);
+    }
     take(&budget, 10, order());
-    assert_eq!(free_in(&budget, 1), secs(7));
+    assert_eq!(free_in(&budget, 1), ms(7050));
 }
 
 // === bad input ===
@@ -387,4 +391,16 @@ async fn the_longest_window_overflows_nothing() {
     let too_large = order().cost(Cost::in_order([u32::MAX, u32::MAX, u32::MAX]));
     let refused = budget.try_acquire(&too_large).unwrap_err();
     assert!(matches!(refused.kind(), RefusedKind::TooLarge { .. }));
+}
+
+#[test]
+fn a_setting_of_another_kind_of_limit_is_an_error() {
+    let built = |limit| of(limit).build().unwrap_err();
+    let error = built(Limit::sliding("requests", 10, secs(1)).burst(20));
+    assert_eq!(
+        (error.field(), error.value()),
+        ("limit.burst", "\"requests\"")
+    );
+    let error = built(Limit::token_bucket("requests", 10, secs(1)).offset(secs(1)));
+    assert_eq!(error.field(), "limit.offset");
 }

@@ -10,6 +10,7 @@ mod gate;
 mod layer;
 mod limits;
 mod pitfalls;
+mod promises;
 mod queue;
 mod refusals;
 mod server_window;

@@ -479,6 +479,24 @@ async fn the_end_of_validity_is_told_to_those_who_ask() {
     );
 }
 
+#[tokio::test]
+async fn a_call_given_up_while_it_waits_is_known_not_to_have_been_sent() {
+    let (mock, mut handle) =
+        tower_test::mock::pair::<Request<SignedBody<Full<Bytes>>>, Response<Full<Bytes>>>();
+    handle.allow(0);
+    let context = CallContext::new();
+    context.begin_attempt();
+    let mut watched = order();
+    watched.extensions_mut().insert(context.clone());
+    let mut call = task::spawn(layer(STAMP, &clock()).layer(mock).oneshot(watched));
+    assert_pending!(call.poll());
+    assert_eq!(context.give_up_attempt().delivery, Delivery::NotSent);
+    handle.allow(1);
+    assert_pending!(call.poll());
+    // Handed down, and nobody below says more.
+    assert_eq!(context.give_up_attempt().delivery, Delivery::MaybeSent);
+}
+
 // ## The contract
 
 #[tokio::test]

@@ -1,0 +1,75 @@
+//! The service.
+
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use http_body::Body;
+use tokio::time::Instant;
+use tower_outcome_core::{BoxError, Deadline};
+use tower_service::Service;
+
+use super::{SentBody, TimeoutBody, TimeoutFuture, bounds::Bounds, limits::Limits, pace::Pace};
+
+/// Bounds one attempt. See [`TimeoutLayer`](crate::TimeoutLayer).
+#[derive(Clone, Copy, Debug)]
+pub struct Timeout<S> {
+    inner: S,
+    bounds: Bounds,
+}
+
+// === impl Timeout ===
+
+impl<S> Timeout<S> {
+    pub(super) const fn new(inner: S, bounds: Bounds) -> Self {
+        Self { inner, bounds }
+    }
+
+    /// Returns the inner service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, mutably.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Returns the inner service, by value.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, B, RB> Service<Request<B>> for Timeout<S>
+where
+    S: Service<Request<SentBody<B>>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+    B: Body,
+{
+    type Response = Response<TimeoutBody<RB>>;
+    type Error = BoxError;
+    type Future = TimeoutFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (head, body) = request.into_parts();
+        let bounds = self.bounds.with(&head.extensions);
+        let started = Instant::now();
+        let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));
+        if limits.is_over(started) {
+            // Nothing of it leaves any more.
+            return TimeoutFuture::new(None, None, limits, None);
+        }
+        let pace = Pace::of(&bounds, started, &head, &body);
+        let body = SentBody::new(body, pace.clone());
+        let future = self.inner.call(Request::from_parts(head, body));
+        if let Some(pace) = &pace {
+            pace.handed_down();
+        }
+        TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle)
+    }
+}
