@@ -5,6 +5,8 @@ mod draft;
 mod error;
 mod fresh;
 mod future;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod layer;
 mod nonces;
 mod offset;
@@ -19,6 +21,8 @@ mod signing_time;
 mod template;
 mod validity;
 
+#[cfg(feature = "jwt")]
+pub use self::jwt::{JwtKey, JwtSigner};
 #[cfg(any(feature = "hmac", feature = "ed25519"))]
 pub use self::template::{
     HashAlgorithm, Key, Part, Template, TemplateBuilder, TextEncoding, Verified, Verifier,

@@ -17,6 +17,8 @@ mod part;
 mod venues;
 mod verify;
 
+#[cfg(feature = "jwt")]
+pub(crate) use self::key::ed25519;
 pub use self::{
     builder::TemplateBuilder,
     encoding::TextEncoding,

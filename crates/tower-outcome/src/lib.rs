@@ -76,7 +76,7 @@
 //! |---|---|
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
-//! | `sign` | `SignLayer`, signers and verifiers with HMAC and Ed25519 keys |
+//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |

@@ -85,22 +85,7 @@ impl Key {
     ///
     /// If it is of another length, or the public half is that of another seed.
     pub fn ed25519(secret: &Secret) -> Result<Self, ConfigError> {
-        use ed25519_dalek::SigningKey;
-
-        let bytes = secret.expose();
-        let key = if let Ok(seed) = <&[u8; 32]>::try_from(bytes) {
-            Some(SigningKey::from_bytes(seed))
-        } else if let Ok(pair) = <&[u8; 64]>::try_from(bytes) {
-            SigningKey::from_keypair_bytes(pair).ok()
-        } else {
-            None
-        };
-        match key {
-            Some(key) => Ok(Self(Kind::Ed25519(Box::new(key)))),
-            None => Err(crate::secret::rejected(
-                "a seed of 32 bytes, or with its public half 64",
-            )),
-        }
+        Ok(Self(Kind::Ed25519(Box::new(ed25519(secret)?))))
     }
 
     /// Makes a key for Ed25519 from a PEM of PKCS#8 (RFC 5958, RFC 8410).
@@ -255,6 +240,22 @@ fn fed<M: Mac + Clone>(
         eval.feed(part, draft, &mut |bytes| mac.update(bytes))?;
     }
     Ok(mac)
+}
+
+/// Reads a key from its seed, or from the seed and the public half.
+#[cfg(feature = "ed25519")]
+pub(crate) fn ed25519(secret: &Secret) -> Result<ed25519_dalek::SigningKey, ConfigError> {
+    use ed25519_dalek::SigningKey;
+
+    let bytes = secret.expose();
+    let key = if let Ok(seed) = <&[u8; 32]>::try_from(bytes) {
+        Some(SigningKey::from_bytes(seed))
+    } else if let Ok(pair) = <&[u8; 64]>::try_from(bytes) {
+        SigningKey::from_keypair_bytes(pair).ok()
+    } else {
+        None
+    };
+    key.ok_or_else(|| crate::secret::rejected("a seed of 32 bytes, or with its public half 64"))
 }
 
 #[cfg(feature = "ed25519")]
