@@ -8,7 +8,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
 use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
@@ -19,15 +18,19 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    AsyncSign, Draft, Resigned, SignError, SignErrorKind, SignReport, SignedBody,
-    body::{Reading, Whole},
+    AsyncSign, Draft, Resigned, SignErrorKind, SignReport, SignedBody,
+    body::Reading,
     layer::Config,
     nonces::{Slot, Turn},
 };
 
 mod attempt;
+mod payload;
 
-use self::attempt::Signing;
+use self::{
+    attempt::Signing,
+    payload::{Payload, read},
+};
 
 /// How often a signature that has gone stale is made in all.
 const SIGNINGS: u8 = 3;
@@ -83,13 +86,6 @@ enum Stage {
     Queued(Turn),
     /// It is this request's turn, and the inner service has to be ready.
     Readying,
-}
-
-/// The body of the request, on its way from the caller to the inner service.
-enum Payload<B> {
-    Reading(Reading<B>),
-    Whole(Whole),
-    Gone,
 }
 
 // === impl ResponseFuture ===
@@ -359,26 +355,6 @@ where
     }
 }
 
-/// Reads the body, where it is needed.
-#[inline]
-fn read<A, C, B>(
-    config: &Config<A, C>,
-    payload: &mut Payload<B>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<(), SignError>>
-where
-    B: Body + Unpin,
-    B::Error: Into<BoxError>,
-{
-    if let (true, Payload::Reading(reading)) = (config.collects, &mut *payload) {
-        match ready!(reading.poll_whole(cx, config.body_limit)) {
-            Ok(whole) => *payload = Payload::Whole(whole),
-            Err(error) => return Poll::Ready(Err(error)),
-        }
-    }
-    Poll::Ready(Ok(()))
-}
-
 /// Where a request goes whose body is there, or that is sent once more.
 #[inline]
 fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
@@ -447,38 +423,6 @@ fn publish_report(head: &mut response::Parts, report: SignReport) {
 fn publish_end(head: &mut response::Parts, signing: Option<&Signing>) {
     if let Some(end) = signing.and_then(|signing| signing.valid_until) {
         head.extensions.insert(end);
-    }
-}
-
-// === impl Payload ===
-
-impl<B> Payload<B> {
-    /// What the signer is shown of it.
-    #[inline]
-    fn shown<A, C>(&self, config: &Config<A, C>) -> Option<Bytes> {
-        match self {
-            Self::Whole(whole) if config.needs.body() => Some(whole.data.clone()),
-            _ => None,
-        }
-    }
-
-    /// Makes the body that is sent, with the data that the signer left.
-    #[inline]
-    fn take(&mut self, data: Option<Bytes>, keep: bool, whole: bool) -> Option<SignedBody<B>> {
-        let own = match self {
-            Self::Whole(own) if keep && whole => own.clone(),
-            _ => match std::mem::replace(self, Self::Gone) {
-                Self::Whole(own) => own,
-                Self::Reading(reading) => {
-                    return Some(SignedBody::streamed(reading.into_body()));
-                }
-                Self::Gone => return None,
-            },
-        };
-        Some(SignedBody::whole(match data {
-            Some(data) => Whole { data, ..own },
-            None => own,
-        }))
     }
 }
 
