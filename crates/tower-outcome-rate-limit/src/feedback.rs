@@ -1,6 +1,6 @@
 //! What budgets learn from answers.
 
-use http::{HeaderMap, StatusCode, header, response};
+use http::{StatusCode, header, response};
 use tokio::time::Instant;
 use tower_outcome_core::{Decision, Reason, RetryAfter};
 
@@ -30,7 +30,7 @@ impl Notes {
 /// Tells the budgets what a response says about their limits and about the venue's clock.
 #[cold]
 pub(crate) fn learn<C>(config: &Config<C>, leave: &Leave, notes: &Notes, head: &response::Parts) {
-    let date = date(&head.headers);
+    let date = date(head);
     let received = Instant::now();
     let scopes = config.scopes.iter().zip(leave.budgets());
     for ((scope, budget), departure) in scopes.zip(&notes.departures) {
@@ -45,8 +45,14 @@ pub(crate) fn learn<C>(config: &Config<C>, leave: &Leave, notes: &Notes, head: &
     }
 }
 
-/// The seconds since the Unix epoch of a `Date`, unless it is that of a cache.
-fn date(headers: &HeaderMap) -> Option<u64> {
+/// The seconds since the Unix epoch of a `Date`, unless it is not the venue's: that of a cache, or of a
+/// gateway that got no answer from the venue, or none that made sense (RFC 9110, section 15.6).
+fn date(head: &response::Parts) -> Option<u64> {
+    let status = head.status;
+    if status == StatusCode::BAD_GATEWAY || status == StatusCode::GATEWAY_TIMEOUT {
+        return None;
+    }
+    let headers = &head.headers;
     if headers.get(header::AGE).is_some_and(|age| age != "0") {
         return None;
     }

@@ -103,8 +103,12 @@ impl<K> KeyedBudget<K> {
     }
 
     fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard<K>>> {
-        let shards = self.0.shards.iter();
-        shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
+        (0..SHARDS).map(|shard| self.shard(shard))
+    }
+
+    fn shard(&self, shard: usize) -> MutexGuard<'_, Shard<K>> {
+        let shard = self.0.shards[shard].lock();
+        shard.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A budget like all others, and of nobody.
@@ -139,13 +143,25 @@ impl<K> KeyedBudget<K> {
                 *own = limit.clone();
             }
         }
-        // Whoever made one of the old kind meanwhile has put it into its shard by now.
-        for shard in self.shards() {
-            for budget in shard.budgets.values() {
-                budget.change(limit, false)?;
+        // Who is sent away is woken, which may run code that asks for a budget: no lock is held
+        // meanwhile. So two changes may overlap, and whoever finds that there is another by now
+        // makes sure of that one.
+        let mut newest = limit.clone();
+        loop {
+            for shard in 0..SHARDS {
+                // Whoever made one of the old kind meanwhile has put it into its shard by now.
+                let budgets: Vec<_> = self.shard(shard).budgets.values().cloned().collect();
+                for budget in budgets {
+                    budget.change(&newest, false)?;
+                }
+            }
+            let config = self.0.config();
+            let mut limits = config.limits.iter();
+            match limits.find(|own| own.name() == limit.name()) {
+                Some(own) if *own != newest => newest = own.clone(),
+                _ => return Ok(()),
             }
         }
-        Ok(())
     }
 }
 
@@ -168,9 +184,7 @@ impl<K: Hash + Eq> KeyedBudget<K> {
         let hash = map.hash.hash_one(key);
         // The low bits choose the place in the map; these are as good.
         let shard = usize::try_from(hash >> 60).unwrap_or(0);
-        let mut shard = map.shards[shard]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self.shard(shard);
         let budget = match shard.budgets.get(key) {
             Some(budget) => budget.clone(),
             None => {

@@ -99,7 +99,8 @@ impl<C> RateLimitLayerBuilder<C> {
     /// *each* of the budgets.
     ///
     /// Go from narrow to wide (symbol, account, address), the same way everywhere: what is held
-    /// while waiting is then what fewest others want.
+    /// while waiting is then what fewest others want. Two layers that go opposite ways wait for each
+    /// other until one of them gives up.
     pub fn within(mut self, wider: impl Into<Scope>) -> Self {
         self.scopes.push(wider.into());
         self

@@ -3,9 +3,10 @@
 /// The distance of the venue's clock from this budget's, as an interval.
 ///
 /// A response with `Date: D`, asked for at `a` and received at `p`, was dated somewhere in between,
-/// when the venue's clock showed something from D to a second later. So the distance is between
-/// `D - p` and `D + 1 s - a`. What several responses say is intersected; and since two clocks do not
-/// run equally fast, the interval widens with its age.
+/// when the clock of whoever dated it showed something from D to a second later, and that of whoever
+/// counts is a little ahead of it or behind. So the distance is between `D - p` and `D + 1 s - a`, and
+/// a little to either side. What several responses say is intersected; and since two clocks do not run
+/// equally fast, the interval widens with its age.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerClock {
     /// Venue's nanoseconds since the Unix epoch, minus this budget's since it was built.
@@ -21,7 +22,8 @@ pub(crate) struct ServerClock {
 const SECOND: i128 = 1_000_000_000;
 /// One response proves nothing: it may be a proxy's own page, or that of a machine whose clock is off.
 const ENOUGH: u32 = 3;
-/// How far apart the clocks of a venue's machines may be.
+/// How far apart the clocks of a venue's machines may be. It belongs to what each of them says: two
+/// that differ by so little do not contradict each other.
 const APART: i128 = 50_000_000;
 
 // === impl ServerClock ===
@@ -40,8 +42,8 @@ impl ServerClock {
     pub(crate) fn observe(&mut self, sent: u64, received: u64, date: u64) {
         let date = i128::from(date) * SECOND;
         let heard = (
-            date - i128::from(received),
-            date + SECOND - i128::from(sent.min(received)),
+            date - i128::from(received) - APART,
+            date + SECOND - i128::from(sent.min(received)) + APART,
         );
         let both = self
             .drifted(received)
@@ -60,8 +62,7 @@ impl ServerClock {
 
     /// The bounds of the distance at an instant, if enough is known of it.
     pub(crate) fn at(&self, now: u64) -> Option<(i128, i128)> {
-        let (low, high) = self.drifted(now)?;
-        (self.agreed >= ENOUGH).then_some((low - APART, high + APART))
+        self.drifted(now).filter(|_| self.agreed >= ENOUGH)
     }
 
     /// What has been heard, as far as it is still true.
@@ -138,6 +139,18 @@ mod tests {
         let (low, high) = clock.at(30 * MS).unwrap();
         assert!(low <= 500 * SECOND && high >= 500 * SECOND);
         assert!(high < 502 * SECOND);
+    }
+
+    #[test]
+    fn machines_whose_clocks_differ_a_little_agree() {
+        let mut clock = ServerClock::unknown(0);
+        // Their seconds begin 20 ms apart, and whoever counts may be either.
+        for at in [940, 950, 960] {
+            clock.observe(at * MS, at * MS, 10);
+            clock.observe(at * MS, at * MS, 11);
+        }
+        let (low, high) = clock.at(960 * MS).unwrap();
+        assert!(low <= 10_040_000_000 && 10_060_000_000 <= high);
     }
 
     #[test]

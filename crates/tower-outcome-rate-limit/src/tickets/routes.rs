@@ -11,7 +11,7 @@ use crate::Ticket;
 /// and never nothing: an endpoint that was forgotten must not bypass the budget.
 ///
 /// A path is matched segment by segment. `{}`, also with a name inside, and `*` stand for any one
-/// segment, and a last `*` for whatever follows, nothing included.
+/// segment, and a last `*` for whatever follows, nothing included, so that `*` alone is everything.
 ///
 /// ```
 /// use http::Method;
