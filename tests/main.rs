@@ -8,5 +8,6 @@
 mod bodiless;
 mod limits;
 mod reuse;
+mod signing;
 mod timeout;
 mod transport;

@@ -9,7 +9,7 @@ use http::{Extensions, HeaderValue};
 
 use crate::{
     Answer, Attempt, AttemptWitness, BoxError, Deadline, Delivery, Failure, Outcome, Reason,
-    Repeatable,
+    Repeatable, ValidUntil,
 };
 
 /// What layers tell each other about a call while it lasts.
@@ -100,6 +100,8 @@ struct Course {
     given_up: bool,
     repeatable: Option<Repeatable>,
     idempotency_key: Option<HeaderValue>,
+    /// The latest end of validity of all attempts.
+    valid_until: Option<ValidUntil>,
 }
 
 // === impl CallContext ===
@@ -301,6 +303,20 @@ impl CallContext {
     #[must_use]
     pub fn idempotency_key(&self) -> Option<HeaderValue> {
         self.course().idempotency_key.clone()
+    }
+
+    /// Notes until when a signature of this call is valid. The latest of all attempts is kept: only
+    /// after it can none of them start any more.
+    pub fn note_valid_until(&self, end: ValidUntil) {
+        let mut course = self.course();
+        course.valid_until = course.valid_until.max(Some(end));
+    }
+
+    /// Returns the instant after which no attempt of this call can start any more, as far as its
+    /// signatures say.
+    #[must_use]
+    pub fn valid_until(&self) -> Option<ValidUntil> {
+        self.course().valid_until
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {

@@ -19,6 +19,7 @@ mod repeatable;
 pub mod replay;
 mod report;
 mod retry_after;
+mod valid_until;
 pub mod witness;
 
 #[cfg(feature = "hyper-util")]
@@ -48,6 +49,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
+    valid_until::ValidUntil,
     witness::{
         AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,
     },

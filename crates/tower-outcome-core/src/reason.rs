@@ -15,6 +15,8 @@ pub enum Reason {
     /// The server has seen this operation identifier before. On a first attempt that is a mistake
     /// of the caller; after an attempt of unknown outcome it means that one arrived.
     Duplicate,
+    /// The server has seen this nonce, or a higher one, under the same key.
+    InvalidNonce,
     /// The request could not have been sent as it is: no absolute URI, an unsupported version.
     InvalidRequest,
     /// A limit on this side refused the request: a queue, a budget, a breaker, a deadline.
@@ -49,6 +51,7 @@ impl Reason {
             Self::AuthRejected => "auth_rejected",
             Self::ClockSkew => "clock_skew",
             Self::Duplicate => "duplicate",
+            Self::InvalidNonce => "invalid_nonce",
             Self::InvalidRequest => "invalid_request",
             Self::LocalLimit => "local_limit",
             Self::Overloaded => "overloaded",

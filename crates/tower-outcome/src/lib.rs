@@ -21,6 +21,7 @@
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
 //!   RateLimitLayer        one permit per wire request, by priority
+//!   SignLayer             signs each attempt last, with a fresh time and nonce
 //!   TimeoutLayer          bounds one attempt
 //!   WitnessLayer          proves how far each attempt got
 //!         hyper-util client (WitnessConnector around its connector) or tonic Channel
@@ -75,6 +76,7 @@
 //! |---|---|
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
+//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
@@ -108,6 +110,14 @@ pub use tower_outcome_retry as retry;
 pub use tower_outcome_retry::{
     Backoff, Budget as RetryBudget, HintPolicy, Hints, IdempotencyKey, IdempotencyKeyLayer, Jitter,
     NoResend, RetryLayer,
+};
+
+/// Signing each attempt last, with a fresh time and nonce.
+#[cfg(feature = "sign")]
+pub use tower_outcome_sign as sign;
+#[cfg(feature = "sign")]
+pub use tower_outcome_sign::{
+    ClockOffset, Draft, Fresh, Nonces, SealLayer, Sign, SignError, SignLayer, Template, Verifier,
 };
 
 /// Bounding a call, an attempt, a connection and a queue.

@@ -15,7 +15,8 @@ use http_body_util::Full;
 use tokio::time::Instant;
 use tower_outcome_core::{
     AttemptWitness, CallContext, Clock, Deadline, Delivery, Failure, ManualClock, Outcome, Phase,
-    Priority, Random, Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, WitnessBody,
+    Priority, Random, Reason, Repeatable, RepeatableBecause, SplitMix64, SystemClock, ValidUntil,
+    WitnessBody,
 };
 
 use crate::support::*;
@@ -248,6 +249,20 @@ fn a_mark_is_read_from_the_extensions_in_both_directions() {
             "no"
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latest_end_of_validity_of_all_attempts_is_kept() {
+    let context = CallContext::new();
+    assert_eq!(context.valid_until(), None);
+    let now = Instant::now();
+    let end = |secs| ValidUntil::at(now + Duration::from_secs(secs));
+    context.note_valid_until(end(5));
+    context.clone().note_valid_until(end(9));
+    context.note_valid_until(end(7));
+    assert_eq!(context.valid_until(), Some(end(9)));
+    assert!(!end(9).is_over(now + Duration::from_secs(8)));
+    assert!(end(9).is_over(now + Duration::from_secs(9)));
 }
 
 // ## Clocks and chance

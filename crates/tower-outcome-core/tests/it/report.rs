@@ -144,6 +144,7 @@ fn the_labels_of_reasons_are_those_that_dashboards_know() {
         "auth_rejected",
         "clock_skew",
         "duplicate",
+        "invalid_nonce",
         "invalid_request",
         "local_limit",
         "overloaded",

@@ -18,10 +18,11 @@ pub(crate) const REPEATABLE: [Repeatable; 5] = [
 ];
 
 /// Every reason there is.
-pub(crate) const REASONS: [Reason; 14] = [
+pub(crate) const REASONS: [Reason; 15] = [
     Reason::AuthRejected,
     Reason::ClockSkew,
     Reason::Duplicate,
+    Reason::InvalidNonce,
     Reason::InvalidRequest,
     Reason::LocalLimit,
     Reason::Overloaded,

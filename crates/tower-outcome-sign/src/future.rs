@@ -1,0 +1,450 @@
+//! The response future.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use http::{Request, Response, request, response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tower_outcome_core::{
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Verdict,
+    peek::{Inspect, PeekBody},
+};
+use tower_service::Service;
+
+use crate::{
+    AsyncSign, Draft, Resigned, SignErrorKind, SignReport, SignedBody,
+    body::Reading,
+    layer::Config,
+    nonces::{Slot, Turn},
+};
+
+mod attempt;
+mod payload;
+
+use self::{
+    attempt::Signing,
+    payload::{Payload, read},
+};
+
+/// How often a signature that has gone stale is made in all.
+const SIGNINGS: u8 = 3;
+
+pin_project! {
+    /// The response future of [`SignService`](crate::SignService).
+    ///
+    /// Dropping it passes on the turn of the key and drops the inner future; nothing else is held. A
+    /// nonce that was taken is not taken back.
+    // `F` is the future of `S`; see the response future of Retry for why it is a parameter.
+    pub struct ResponseFuture<F, S, B, A, C, RB>
+    where
+        A: AsyncSign,
+        C: Classify,
+    {
+        #[pin]
+        state: State<F, A::Future, C::Call, RB>,
+        service: S,
+        draft: Option<Draft>,
+        payload: Payload<B>,
+        // The head as it came, where it may be needed again.
+        kept: Option<Box<request::Parts>>,
+        slot: Option<Slot>,
+        // The promise to those above that nothing has been sent.
+        hold: Option<Hold>,
+        signing: Option<Signing>,
+        resigned: Option<Resigned>,
+        config: Arc<Config<A, C>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[project_replace = StateOwned]
+    enum State<F, G, T, RB> {
+        // Nothing has been signed.
+        Unsigned { stage: Stage },
+        // The signer has to wait for something.
+        Signing { #[pin] signed: G },
+        // It has been sent.
+        Sending { #[pin] future: F, call: Option<T> },
+        // The head is here, and the classifier wants to see the body.
+        Inspecting { inspect: Box<Inspect<RB>>, call: T, report: SignReport },
+        Done,
+    }
+}
+
+/// How far a request is that has not been signed.
+enum Stage {
+    /// The body is being read, as far as it is needed.
+    Reading,
+    /// Others sign with the same key, and send first.
+    Queued(Turn),
+    /// It is this request's turn, and the inner service has to be ready.
+    Readying,
+}
+
+// === impl ResponseFuture ===
+
+impl<F, S, B, A, C, RB> ResponseFuture<F, S, B, A, C, RB>
+where
+    A: AsyncSign,
+    C: Classify,
+{
+    #[inline]
+    pub(crate) fn new(service: S, request: Request<B>, config: Arc<Config<A, C>>) -> Self {
+        let (head, body) = request.into_parts();
+        Self {
+            state: State::Unsigned {
+                stage: Stage::Reading,
+            },
+            service,
+            draft: Some(Draft::from_parts(head, None)),
+            payload: Payload::Reading(Reading::new(body)),
+            kept: None,
+            slot: None,
+            hold: None,
+            signing: None,
+            resigned: None,
+            config,
+        }
+    }
+}
+
+impl<F, S, B, A, C, RB> Future for ResponseFuture<F, S, B, A, C, RB>
+where
+    F: Future<Output = Result<Response<RB>, S::Error>>,
+    S: Service<Request<SignedBody<B>>, Response = Response<RB>, Future = F>,
+    S::Error: Into<BoxError>,
+    A: AsyncSign,
+    C: Classify,
+    B: Body + Unpin,
+    B::Error: Into<BoxError>,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Output = Result<Response<PeekBody<RB>>, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let config = &**this.config;
+        loop {
+            let (validity, at_once) = match this.state.as_mut().project() {
+                // ## Unsigned => (Unsigned | Signing | Sending | Done)
+                StateProj::Unsigned { stage } => {
+                    // ## Reading => (Queued | Readying | Done)
+                    if let Stage::Reading = stage {
+                        if this.hold.is_none() {
+                            *this.hold = held(this.draft.as_ref());
+                        }
+                        let read = match this.draft {
+                            Some(draft) if !config.origins.contains(draft.head()) => {
+                                Err(SignErrorKind::Origin.into())
+                            }
+                            _ => ready!(read(config, this.payload, cx)),
+                        };
+                        if let Err(error) = read {
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error.into_failure().into()));
+                        }
+                        *stage = next_in_line(config);
+                    }
+                    // ## Queued => Readying
+                    if let Stage::Queued(turn) = stage {
+                        *this.slot = Some(ready!(turn.as_mut().poll(cx)));
+                        *stage = Stage::Readying;
+                    }
+                    // ## Readying => (Signing | Sending | Done)
+                    if let Err(error) = ready!(this.service.poll_ready(cx)) {
+                        *this.slot = None;
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error.into()));
+                    }
+                    let Some(draft) = this.draft.as_mut() else {
+                        return Poll::Pending;
+                    };
+                    let (signing, fresh) = match Signing::begin(config, draft.head()) {
+                        Ok(begun) => begun,
+                        Err(error) => {
+                            *this.slot = None;
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error.into_failure().into()));
+                        }
+                    };
+                    *this.signing = Some(signing);
+                    if config.classifier.is_some() && this.resigned.is_none() {
+                        *this.kept = Some(Box::new(draft.head().clone()));
+                    }
+                    draft.show(this.payload.shown(config));
+                    match config.signer.sign_now(draft, &fresh) {
+                        Some(Ok(validity)) => (validity, true),
+                        Some(Err(error)) => {
+                            *this.slot = None;
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error.into_failure().into()));
+                        }
+                        None => {
+                            if this.kept.is_none() {
+                                *this.kept = Some(Box::new(draft.head().clone()));
+                            }
+                            let Some(draft) = this.draft.take() else {
+                                return Poll::Pending;
+                            };
+                            let signed = config.signer.sign(draft, fresh);
+                            this.state.set(State::Signing { signed });
+                            continue;
+                        }
+                    }
+                }
+                // ## Signing => (Signing | Sending | Done)
+                StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
+                    Ok(signed) => {
+                        *this.draft = Some(signed.draft);
+                        (signed.validity, false)
+                    }
+                    Err(error) => {
+                        *this.slot = None;
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error.into_failure().into()));
+                    }
+                },
+                // ## Sending => (Inspecting | Unsigned | Done)
+                StateProj::Sending { future, call } => {
+                    let result = ready!(future.poll(cx));
+                    *this.slot = None;
+                    let response = match result {
+                        Ok(response) => response,
+                        Err(error) => {
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error.into()));
+                        }
+                    };
+                    let (mut head, body) = response.into_parts();
+                    let offset = match (&config.offset, &*this.signing) {
+                        (
+                            Some(offset),
+                            Some(Signing {
+                                sent: Some(sent), ..
+                            }),
+                        ) => offset.learn(*sent, &head.headers),
+                        _ => None,
+                    };
+                    let mut report = SignReport {
+                        resigned: *this.resigned,
+                        refused: None,
+                        offset,
+                    };
+                    if let (Some(classifier), Some(call)) = (&config.classifier, call.take()) {
+                        match classifier.response(&call, Attempt::FIRST, &head) {
+                            Verdict::Decided(decision) => {
+                                if judge(config, this.signing.as_ref(), decision, &mut report) {
+                                    *this.resigned = report.refused;
+                                    *this.draft =
+                                        this.kept.take().map(|head| Draft::from_parts(*head, None));
+                                    *this.hold = held(this.draft.as_ref());
+                                    let stage = next_in_line(config);
+                                    this.state.set(State::Unsigned { stage });
+                                    continue;
+                                }
+                            }
+                            verdict => {
+                                let inspect = Box::new(Inspect::new(head, body, verdict));
+                                this.state.set(State::Inspecting {
+                                    inspect,
+                                    call,
+                                    report,
+                                });
+                                continue;
+                            }
+                        }
+                        publish_report(&mut head, report);
+                    }
+                    if config.publishes {
+                        publish_end(&mut head, this.signing.as_ref());
+                    }
+                    this.state.set(State::Done);
+                    return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
+                }
+                // ## Inspecting => (Unsigned | Done)
+                StateProj::Inspecting { inspect, call, .. } => {
+                    let decision = match &config.classifier {
+                        Some(classifier) => {
+                            ready!(inspect.poll_decision(cx, classifier, call, Attempt::FIRST))
+                        }
+                        None => unreachable!("only a classifier asks for a body"),
+                    };
+                    let StateOwned::Inspecting {
+                        inspect,
+                        mut report,
+                        ..
+                    } = this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("it was inspecting a line above");
+                    };
+                    if judge(config, this.signing.as_ref(), decision, &mut report) {
+                        *this.resigned = report.refused;
+                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        *this.hold = held(this.draft.as_ref());
+                        let stage = next_in_line(config);
+                        this.state.set(State::Unsigned { stage });
+                        continue;
+                    }
+                    let (mut head, body) = inspect.into_parts();
+                    publish_report(&mut head, report);
+                    if config.publishes {
+                        publish_end(&mut head, this.signing.as_ref());
+                    }
+                    return Poll::Ready(Ok(Response::from_parts(head, body)));
+                }
+                // Polled after completion, which the contract of futures leaves open.
+                StateProj::Done => return Poll::Pending,
+            };
+            // The one way down: signed, and with an end of validity.
+            let Some(signing) = this.signing.as_mut() else {
+                return Poll::Pending;
+            };
+            if signing.is_stale(config, validity, at_once) {
+                let again = match &*this.kept {
+                    Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
+                        .map(|(again, fresh)| (again, fresh, (**kept).clone())),
+                    _ => Err(SignErrorKind::Stale.into()),
+                };
+                match again {
+                    Ok((again, fresh, head)) => {
+                        *signing = again.after(signing);
+                        let draft = Draft::from_parts(head, this.payload.shown(config));
+                        let signed = config.signer.sign(draft, fresh);
+                        this.state.set(State::Signing { signed });
+                        continue;
+                    }
+                    Err(error) => {
+                        *this.slot = None;
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error.into_failure().into()));
+                    }
+                }
+            }
+            let Some(draft) = this.draft.take() else {
+                return Poll::Pending;
+            };
+            #[cfg(debug_assertions)]
+            let mut draft = draft;
+            #[cfg(debug_assertions)]
+            let added = draft.take_added();
+            let (mut head, data) = draft.into_parts();
+            let may_resign = config.classifier.is_some() && this.resigned.is_none();
+            let Some(mut body) = this.payload.take(data, may_resign, config.collects) else {
+                return Poll::Pending;
+            };
+            signing.publish(config, validity, &mut head);
+            #[cfg(debug_assertions)]
+            crate::Seal::put(&mut head, &body, added);
+            body.hold(this.slot);
+            let classifier = config.classifier.as_ref();
+            let call = classifier.map(|classifier| classifier.glance(&head));
+            signing.depart(config);
+            *this.hold = None;
+            let future = this.service.call(Request::from_parts(head, body));
+            this.state.set(State::Sending { future, call });
+        }
+    }
+}
+
+/// Where a request goes whose body is there, or that is sent once more.
+#[inline]
+fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
+    match config.nonces.as_ref().and_then(crate::Nonces::turn) {
+        Some(turn) => Stage::Queued(turn),
+        None => Stage::Readying,
+    }
+}
+
+/// Promises those above, where there are any, that nothing has been sent.
+#[inline]
+fn held(draft: Option<&Draft>) -> Option<Hold> {
+    let context = CallContext::of(&draft?.head().extensions)?;
+    Some(context.hold("sign", Phase::Queued))
+}
+
+/// Notes what the server had against the time or the nonce, and says whether to send once more.
+#[cold]
+fn judge<A, C>(
+    config: &Config<A, C>,
+    signing: Option<&Signing>,
+    decision: Decision,
+    report: &mut SignReport,
+) -> bool {
+    // An answer of which nobody knows what it means proves nothing.
+    let reason = decision
+        .outcome
+        .reason()
+        .filter(|_| !decision.outcome.is_unknown());
+    report.refused = match reason {
+        Some(Reason::ClockSkew) => Some(Resigned::ClockSkew),
+        Some(Reason::InvalidNonce) => Some(Resigned::InvalidNonce),
+        _ => None,
+    };
+    if let Some(nonces) = &config.nonces {
+        if report.refused == Some(Resigned::InvalidNonce) {
+            nonces.refused();
+        } else if decision.outcome.is_success() {
+            nonces.accepted();
+        }
+    }
+    // Once, whatever for: another refusal would not be cured by what did not cure the first.
+    if report.resigned.is_some() {
+        return false;
+    }
+    match report.refused {
+        Some(Resigned::ClockSkew) => match (signing, report.offset) {
+            (Some(signing), Some(heard)) => signing.was_wrong(config.skew_evidence, heard),
+            _ => false,
+        },
+        Some(Resigned::InvalidNonce) => {
+            let nonces = config.nonces.as_ref();
+            nonces.is_some_and(|nonces| !nonces.is_stopped())
+        }
+        None => false,
+    }
+}
+
+#[inline]
+fn publish_report(head: &mut response::Parts, report: SignReport) {
+    if report.refused.is_some() || report.resigned.is_some() {
+        head.extensions.insert(report);
+    }
+}
+
+fn publish_end(head: &mut response::Parts, signing: Option<&Signing>) {
+    if let Some(end) = signing.and_then(|signing| signing.valid_until) {
+        head.extensions.insert(end);
+    }
+}
+
+impl<F, S, B, A, C, RB> fmt::Debug for ResponseFuture<F, S, B, A, C, RB>
+where
+    A: AsyncSign,
+    C: Classify,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Unsigned { stage } => match stage {
+                Stage::Reading => "reading",
+                Stage::Queued(_) => "queued",
+                Stage::Readying => "readying",
+            },
+            State::Signing { .. } => "signing",
+            State::Sending { .. } => "sending",
+            State::Inspecting { .. } => "inspecting",
+            State::Done => "done",
+        };
+        f.debug_struct("ResponseFuture")
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}

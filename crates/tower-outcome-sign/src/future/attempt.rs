@@ -1,0 +1,164 @@
+//! One signature, from the time that goes into it to the answer.
+
+use std::time::{Duration, SystemTime};
+
+use http::request;
+use tokio::time::Instant;
+use tower_outcome_core::{CallContext, Deadline, ValidUntil};
+
+use crate::{
+    Fresh, OffsetEstimate, SignError, SigningTime, Token, Validity,
+    layer::Config,
+    offset::{SentAt, shift},
+};
+
+/// One signature, from the time that goes into it to the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signing {
+    time: SigningTime,
+    /// Which signature of this request it is; more than one only where the first went stale.
+    pub(super) count: u8,
+    /// Known where the server's clock is learned.
+    pub(super) sent: Option<SentAt>,
+    pub(super) valid_until: Option<ValidUntil>,
+}
+
+// === impl Signing ===
+
+impl Signing {
+    /// Takes what is new for this signature.
+    #[inline]
+    pub(super) fn begin<A, C>(
+        config: &Config<A, C>,
+        head: &request::Parts,
+    ) -> Result<(Self, Fresh), SignError> {
+        let time = SigningTime::new(corrected(config))?;
+        let mut fresh = Fresh::new(time);
+        if let Some(nonces) = &config.nonces {
+            fresh = fresh.with_nonce(nonces.issue(time)?);
+        }
+        if config.needs.token() {
+            let half = || u128::from(config.random.next_u64());
+            fresh = fresh.with_token(Token::random(half() << 64 | half()));
+        }
+        if !head.extensions.is_empty() {
+            if let Some(deadline) = Deadline::of(&head.extensions) {
+                fresh = fresh.with_time_left(deadline.remaining(Instant::now()));
+            }
+        }
+        let signing = Self {
+            time,
+            count: 1,
+            sent: None,
+            valid_until: None,
+        };
+        Ok((signing, fresh))
+    }
+
+    /// Counts on where a signature went stale.
+    pub(super) const fn after(mut self, stale: &Self) -> Self {
+        self.count = stale.count + 1;
+        self
+    }
+
+    /// Returns whether the signature would not be valid for long enough if it were sent now. One that
+    /// was made at once is as old as its time.
+    #[inline]
+    pub(super) fn is_stale<A, C>(
+        &self,
+        config: &Config<A, C>,
+        validity: Validity,
+        at_once: bool,
+    ) -> bool {
+        validity.end().is_some_and(|end| {
+            let now = if at_once {
+                Some(self.time)
+            } else {
+                SigningTime::new(corrected(config)).ok()
+            };
+            now.is_none_or(|now| now.saturating_add(config.margin) >= end)
+        })
+    }
+
+    /// Tells whoever asked until when the signature is valid.
+    #[inline]
+    pub(super) fn publish<A, C>(
+        &mut self,
+        config: &Config<A, C>,
+        validity: Validity,
+        head: &mut request::Parts,
+    ) {
+        let Some(end) = validity.end() else { return };
+        let context = CallContext::of(&head.extensions);
+        if context.is_none() && !config.publishes {
+            return;
+        }
+        let end = end_of(config, end);
+        if let Some(context) = context {
+            context.note_valid_until(end);
+        }
+        if config.publishes {
+            head.extensions.insert(end);
+            self.valid_until = Some(end);
+        }
+    }
+
+    /// Notes that the request is handed down.
+    #[inline]
+    pub(super) fn depart<A, C>(&mut self, config: &Config<A, C>) {
+        if config.offset.is_some() {
+            self.sent = Some(SentAt {
+                wall: config.clock.now(),
+                instant: Instant::now(),
+            });
+        }
+    }
+
+    /// Returns whether the server's date proves that the time in the signature was wrong: by more than
+    /// the error of the measurement, and by `least`.
+    pub(super) fn was_wrong(&self, least: Duration, heard: OffsetEstimate) -> bool {
+        let Some(sent) = self.sent else { return false };
+        // The server was so far ahead of the wall; the signature was so far ahead of the wall.
+        let signed = ahead(self.time.to_system_time(), sent.wall);
+        let wrong = (heard.middle - signed).abs();
+        let least = i128::try_from(least.as_nanos()).unwrap_or(i128::MAX);
+        wrong > heard.error.max(least)
+    }
+}
+
+/// What the wall clock shows, corrected towards the server's.
+#[inline]
+fn corrected<A, C>(config: &Config<A, C>) -> SystemTime {
+    let wall = config.clock.now();
+    match &config.offset {
+        Some(offset) => offset.correct(wall),
+        None => wall,
+    }
+}
+
+/// When the server's clock has passed `end` for sure.
+#[cold]
+fn end_of<A, C>(config: &Config<A, C>, end: SigningTime) -> ValidUntil {
+    let wall = config.clock.now();
+    let estimate = config
+        .offset
+        .as_ref()
+        .and_then(crate::ClockOffset::estimate);
+    let latest = match estimate {
+        Some(estimate) => shift(wall, estimate.middle - estimate.error),
+        None => wall,
+    };
+    let left = end.to_system_time().duration_since(latest);
+    let now = Instant::now();
+    let instant = now.checked_add(left.unwrap_or_default());
+    ValidUntil::at(instant.unwrap_or(now))
+}
+
+/// The nanoseconds by which one time is ahead of the other.
+fn ahead(time: SystemTime, of: SystemTime) -> i128 {
+    let nanos = |span: Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX / 4);
+    match time.duration_since(of) {
+        Ok(span) => nanos(span),
+        Err(error) => -nanos(error.duration()),
+    }
+}

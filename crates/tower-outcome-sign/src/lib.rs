@@ -1,0 +1,47 @@
+#![doc = include_str!("../README.md")]
+
+mod body;
+mod draft;
+mod error;
+mod fresh;
+mod future;
+#[cfg(feature = "jwt")]
+mod jwt;
+mod layer;
+mod nonces;
+mod offset;
+mod origin;
+mod report;
+mod seal;
+mod secret;
+mod service;
+mod sign;
+mod signing_time;
+#[cfg(any(feature = "hmac", feature = "ed25519"))]
+mod template;
+mod validity;
+
+#[cfg(feature = "jwt")]
+pub use self::jwt::{JwtKey, JwtSigner};
+#[cfg(any(feature = "hmac", feature = "ed25519"))]
+pub use self::template::{
+    HashAlgorithm, Key, Part, Template, TemplateBuilder, TextEncoding, Verified, Verifier,
+    VerifyError,
+};
+pub use self::{
+    body::SignedBody,
+    draft::Draft,
+    error::{SignError, SignErrorKind},
+    fresh::{Fresh, Nonce, Token},
+    future::ResponseFuture,
+    layer::{SignLayer, SignLayerBuilder},
+    nonces::{Nonces, NoncesBuilder, Strict},
+    offset::{ClockOffset, ClockOffsetBuilder, OffsetEstimate},
+    report::{Resigned, SignReport},
+    seal::{Seal, SealFuture, SealLayer},
+    secret::Secret,
+    service::SignService,
+    sign::{AsyncSign, Needs, Sign, Signed},
+    signing_time::{SigningTime, Unit},
+    validity::Validity,
+};

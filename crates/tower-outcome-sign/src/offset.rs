@@ -1,0 +1,273 @@
+//! How far the server's clock is from this one.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderMap, header};
+use tokio::time::Instant;
+use tower_outcome_core::{Clock, ConfigError};
+
+mod interval;
+
+use self::interval::Interval;
+
+/// How far the server's clock is from this one, as far as its answers tell.
+///
+/// A cheap handle; clones share. Make one for each server, and give it to every layer that signs for
+/// it.
+///
+/// An answer that was dated `D`, asked for at `a` and received at `p`, was dated somewhere in between,
+/// so the offset is known to within half the round trip and half the resolution of the date: the
+/// middle is the estimate. What several answers say is intersected, so the shortest round trip counts
+/// most; and since two clocks do not run equally fast, old answers count less and less. An answer
+/// that contradicts all before shows that one of the clocks was set, and is believed at once: the
+/// offset vanishes with its cause.
+///
+/// Ignored are answers from a cache (`Age`), without a date or with a bad one, and those that took
+/// longer than [`max_round_trip`](ClockOffsetBuilder::max_round_trip). Then the last good offset
+/// stays.
+///
+/// The offset is applied only if it is larger than its own error, and then at its late end: a venue
+/// that accepts a time five seconds old refuses one that is a second early.
+#[derive(Clone, Debug)]
+pub struct ClockOffset(Arc<State>);
+
+/// Builds a [`ClockOffset`]; start with [`ClockOffset::builder`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ClockOffsetBuilder {
+    max_round_trip: Duration,
+    drift_ppm: u32,
+}
+
+/// What is known of the offset at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetEstimate {
+    /// Nanoseconds by which the server is ahead.
+    pub(crate) middle: i128,
+    pub(crate) error: i128,
+    pub(crate) round_trip: Duration,
+}
+
+/// When a request was sent: by the wall, and by the clock that nobody sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentAt {
+    pub(crate) wall: SystemTime,
+    pub(crate) instant: Instant,
+}
+
+#[derive(Debug)]
+struct State {
+    config: ClockOffsetBuilder,
+    /// Held for a few arithmetic operations, never across an await.
+    known: Mutex<Option<Interval>>,
+}
+
+// === impl ClockOffset ===
+
+impl ClockOffset {
+    /// Creates an offset of which nothing is known, with the defaults of the builder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(State {
+            config: Self::builder(),
+            known: Mutex::new(None),
+        }))
+    }
+
+    /// Starts with the defaults.
+    pub const fn builder() -> ClockOffsetBuilder {
+        ClockOffsetBuilder {
+            max_round_trip: Duration::from_secs(15 * 60),
+            drift_ppm: 100,
+        }
+    }
+
+    /// Takes in what a server said of its time: `server` to within `resolution` after it, in an answer
+    /// to a request that was sent when the wall clock showed `sent`, and took `round_trip`.
+    ///
+    /// Layers that sign do this with the `Date` of every answer. Call it with the times of an
+    /// endpoint that tells them to the millisecond, if there is one: it is a hundred times as exact.
+    pub fn observe(
+        &self,
+        sent: SystemTime,
+        round_trip: Duration,
+        server: SystemTime,
+        resolution: Duration,
+    ) {
+        self.take(sent, round_trip, server, resolution, Instant::now());
+    }
+
+    /// Asks for the server's time, by a future of yours that resolves to it, and takes it in.
+    ///
+    /// # Errors
+    ///
+    /// That of the future. What was known before then stays.
+    pub async fn measure<E>(
+        &self,
+        clock: &dyn Clock,
+        resolution: Duration,
+        ask: impl Future<Output = Result<SystemTime, E>>,
+    ) -> Result<(), E> {
+        let (wall, start) = (clock.now(), Instant::now());
+        let server = ask.await?;
+        self.observe(wall, start.elapsed(), server, resolution);
+        Ok(())
+    }
+
+    /// Returns what is known, if anything.
+    #[must_use]
+    pub fn estimate(&self) -> Option<OffsetEstimate> {
+        let known = *self.known();
+        known.map(|known| known.at(Instant::now(), self.0.config.drift_ppm).estimate())
+    }
+
+    /// Corrects what the wall clock shows.
+    #[must_use]
+    pub fn correct(&self, wall: SystemTime) -> SystemTime {
+        match self.estimate() {
+            Some(estimate) => shift(wall, estimate.applied()),
+            None => wall,
+        }
+    }
+
+    /// Takes in the `Date` of an answer, and says how far the server was from the wall clock by this
+    /// answer alone.
+    pub(crate) fn learn(&self, sent: SentAt, headers: &HeaderMap) -> Option<OffsetEstimate> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let date = date(headers)?;
+        let now = Instant::now();
+        let round_trip = now.saturating_duration_since(sent.instant);
+        self.take(sent.wall, round_trip, date, SECOND, now)
+    }
+
+    fn take(
+        &self,
+        sent: SystemTime,
+        round_trip: Duration,
+        server: SystemTime,
+        resolution: Duration,
+        now: Instant,
+    ) -> Option<OffsetEstimate> {
+        let config = &self.0.config;
+        if round_trip > config.max_round_trip {
+            return None;
+        }
+        let heard = Interval::heard(sent, round_trip, server, resolution, now)?;
+        let mut known = self.known();
+        *known = Some(match *known {
+            Some(before) => before.at(now, config.drift_ppm).narrowed(heard),
+            None => heard,
+        });
+        Some(heard.estimate())
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Option<Interval>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for ClockOffset {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// === impl ClockOffsetBuilder ===
+
+impl ClockOffsetBuilder {
+    /// Sets the longest round trip from which anything is learned: a quarter of an hour by default,
+    /// beyond which a suspended machine is likelier than a slow answer. A slow answer does no harm,
+    /// since it says little.
+    pub const fn max_round_trip(mut self, round_trip: Duration) -> Self {
+        self.max_round_trip = round_trip;
+        self
+    }
+
+    /// Sets how much two clocks drift apart, in parts per million: 100 by default, more than the
+    /// crystals of common hardware do.
+    pub const fn drift_ppm(mut self, ppm: u32) -> Self {
+        self.drift_ppm = ppm;
+        self
+    }
+
+    /// Builds the offset, of which nothing is known yet.
+    ///
+    /// # Errors
+    ///
+    /// If nothing could be learned because the longest round trip is zero.
+    pub fn build(self) -> Result<ClockOffset, ConfigError> {
+        if self.max_round_trip.is_zero() {
+            let expected = "longer than zero";
+            return Err(ConfigError::new(
+                "max_round_trip",
+                self.max_round_trip,
+                expected,
+            ));
+        }
+        Ok(ClockOffset(Arc::new(State {
+            config: self,
+            known: Mutex::new(None),
+        })))
+    }
+}
+
+// === impl OffsetEstimate ===
+
+impl OffsetEstimate {
+    /// Returns by how many milliseconds the server is ahead (or, below zero, behind).
+    #[must_use]
+    pub fn millis(&self) -> i64 {
+        i64::try_from(self.middle / 1_000_000).unwrap_or(i64::MAX)
+    }
+
+    /// Returns how wrong that may be, to either side.
+    #[must_use]
+    pub fn error(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.error).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the round trip of the answer from which it was learned last.
+    #[must_use]
+    pub const fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// Returns whether it is larger than its error.
+    #[must_use]
+    pub const fn is_significant(&self) -> bool {
+        self.middle.abs() > self.error
+    }
+
+    /// What is added to the wall clock: nothing, or the late end.
+    pub(crate) const fn applied(&self) -> i128 {
+        if self.is_significant() {
+            self.middle - self.error
+        } else {
+            0
+        }
+    }
+}
+
+/// The date of an answer, unless it is that of a cache.
+fn date(headers: &HeaderMap) -> Option<SystemTime> {
+    if headers.get(header::AGE).is_some() {
+        return None;
+    }
+    let date = headers.get(header::DATE)?.to_str().ok()?;
+    httpdate::parse_http_date(date).ok()
+}
+
+/// A point in time some nanoseconds later, or earlier.
+pub(crate) fn shift(time: SystemTime, nanos: i128) -> SystemTime {
+    let span = Duration::from_nanos(u64::try_from(nanos.unsigned_abs()).unwrap_or(u64::MAX));
+    let shifted = if nanos < 0 {
+        time.checked_sub(span)
+    } else {
+        time.checked_add(span)
+    };
+    shifted.unwrap_or(time)
+}

@@ -1,0 +1,164 @@
+//! For whom a signer signs.
+
+use http::{
+    header::HOST,
+    request,
+    uri::{Authority, Scheme, Uri},
+};
+use tower_outcome_core::ConfigError;
+
+/// For whom a signer signs: a scheme, where one was given, a host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    scheme: Option<Scheme>,
+    authority: Authority,
+}
+
+/// The origins for which requests are signed.
+#[derive(Clone, Debug)]
+pub(crate) enum Origins {
+    Any,
+    These(Box<[Origin]>),
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// Reads `https://venue.example`, or `venue.example` for any scheme.
+    pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || ConfigError::new("origin", text, "scheme://host[:port] or host[:port]");
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let parts = uri.into_parts();
+        let path = parts
+            .path_and_query
+            .as_ref()
+            .map_or("", |path| path.as_str());
+        let Some(authority) = parts.authority else {
+            return Err(wrong());
+        };
+        if !matches!(path, "" | "/") || authority.as_str().contains('@') {
+            return Err(wrong());
+        }
+        Ok(Self {
+            scheme: parts.scheme,
+            authority,
+        })
+    }
+
+    #[inline]
+    fn matches(&self, scheme: Option<&Scheme>, authority: &str) -> bool {
+        if let (Some(own), Some(scheme)) = (&self.scheme, scheme) {
+            if own != scheme {
+                return false;
+            }
+        }
+        let own = self.authority.as_str();
+        // Mostly they are written alike.
+        own == authority
+            || own.eq_ignore_ascii_case(authority)
+            || self.matches_by_port(scheme.or(self.scheme.as_ref()), authority)
+    }
+
+    /// The same where one of them leaves out the port that the scheme implies.
+    #[cold]
+    fn matches_by_port(&self, scheme: Option<&Scheme>, authority: &str) -> bool {
+        let own = without_port(self.authority.as_str(), scheme);
+        own.eq_ignore_ascii_case(without_port(authority, scheme))
+    }
+}
+
+// === impl Origins ===
+
+impl Origins {
+    /// Returns whether a request is for one of them.
+    ///
+    /// A request without an authority, as written to a connection that is already there, is for the
+    /// host in its `Host` header; without one it is for nobody known.
+    #[inline]
+    pub(crate) fn contains(&self, head: &request::Parts) -> bool {
+        let these = match self {
+            Self::Any => return true,
+            Self::These(these) => these,
+        };
+        let authority = match head.uri.authority() {
+            Some(authority) => Some(authority.as_str()),
+            None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
+        };
+        authority.is_some_and(|authority| {
+            let scheme = head.uri.scheme();
+            these.iter().any(|origin| origin.matches(scheme, authority))
+        })
+    }
+}
+
+/// Leaves out a port that the scheme implies.
+pub(crate) fn without_port<'a>(authority: &'a str, scheme: Option<&Scheme>) -> &'a str {
+    let port = match scheme.map(Scheme::as_str) {
+        Some("http") => ":80",
+        Some("https") => ":443",
+        _ => return authority,
+    };
+    authority.strip_suffix(port).unwrap_or(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn signs(origin: &str, uri: &str) -> bool {
+        let origins = Origins::These(Box::new([Origin::parse(origin).unwrap()]));
+        let (head, ()) = Request::get(uri).body(()).unwrap().into_parts();
+        origins.contains(&head)
+    }
+
+    #[test]
+    fn only_the_same_origin_is_signed_for() {
+        for (origin, uri, expected) in [
+            ("https://venue.test", "https://venue.test/a", true),
+            ("https://venue.test", "https://VENUE.test:443/a", true),
+            ("https://venue.test:443", "https://venue.test/a", true),
+            ("https://venue.test", "http://venue.test/a", false),
+            ("https://venue.test", "https://venue.test:8443/a", false),
+            (
+                "https://venue.test",
+                "https://venue.test.evil.test/a",
+                false,
+            ),
+            ("https://venue.test", "https://user@venue.test/a", false),
+            ("https://venue.test", "https://evil.test/a", false),
+            ("https://venue.test", "/a", false),
+            ("venue.test", "http://venue.test/a", true),
+            ("venue.test", "https://venue.test:443/a", true),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080/", true),
+        ] {
+            assert_eq!(signs(origin, uri), expected, "{origin} {uri}");
+        }
+    }
+
+    #[test]
+    fn a_request_in_origin_form_is_for_its_host() {
+        let origin = Origin::parse("https://venue.test").unwrap();
+        let origins = Origins::These(Box::new([origin]));
+        let request = Request::get("/a").header(HOST, "venue.test");
+        assert!(origins.contains(&request.body(()).unwrap().into_parts().0));
+        let request = Request::get("/a").header(HOST, "evil.test");
+        assert!(!origins.contains(&request.body(()).unwrap().into_parts().0));
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for text in [
+            "",
+            "/",
+            "https://",
+            "https://venue.test/path",
+            "a b",
+            "u@venue.test",
+        ] {
+            let error = Origin::parse(text).unwrap_err();
+            assert_eq!(error.field(), "origin", "{text}");
+        }
+    }
+}

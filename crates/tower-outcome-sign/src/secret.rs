@@ -1,0 +1,89 @@
+//! What must not be seen.
+
+use std::fmt;
+
+#[cfg(any(feature = "hmac", feature = "ed25519"))]
+use tower_outcome_core::ConfigError;
+use zeroize::Zeroizing;
+
+/// Bytes that must not be seen: a signing key, a passphrase.
+///
+/// `Debug` shows nothing of them, there is no `Display`, and they are overwritten when the last
+/// owner lets go.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+// === impl Secret ===
+
+impl Secret {
+    /// Takes the bytes as they are; a text key is mostly used this way.
+    ///
+    /// A `Vec` or `String` is taken over without a copy; what was borrowed stays with its owner.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(Zeroizing::new(bytes.into()))
+    }
+
+    /// Decodes a key in base64, standard alphabet, padded or not.
+    ///
+    /// # Errors
+    ///
+    /// If it is empty or no base64. The error does not contain it.
+    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    pub fn base64(text: &str) -> Result<Self, ConfigError> {
+        use base64ct::{Base64Unpadded, Encoding};
+
+        let text = text.trim_end_matches('=');
+        let bytes = Base64Unpadded::decode_vec(text)
+            .map_err(|_| rejected("base64 of the standard alphabet"))?;
+        Self::new(bytes).not_empty()
+    }
+
+    /// Decodes a key in hexadecimal digits of either case.
+    ///
+    /// # Errors
+    ///
+    /// If it is empty, of odd length or not hexadecimal. The error does not contain it.
+    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    pub fn hex(text: &str) -> Result<Self, ConfigError> {
+        let bytes =
+            base16ct::mixed::decode_vec(text).map_err(|_| rejected("pairs of hex digits"))?;
+        Self::new(bytes).not_empty()
+    }
+
+    /// Refuses an empty key: it is what a variable that was not set turns into.
+    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    pub(crate) fn not_empty(self) -> Result<Self, ConfigError> {
+        if self.0.is_empty() {
+            return Err(ConfigError::new("secret", Redacted("empty"), "a key"));
+        }
+        Ok(self)
+    }
+
+    /// Shows the bytes, to whoever signs with them.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret([redacted])")
+    }
+}
+
+/// Stands in an error for a value that must not be seen.
+pub(crate) struct Redacted(pub(crate) &'static str);
+
+// === impl Redacted ===
+
+impl fmt::Debug for Redacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+#[cfg(any(feature = "hmac", feature = "ed25519"))]
+pub(crate) fn rejected(expected: &'static str) -> ConfigError {
+    ConfigError::new("secret", Redacted("[redacted]"), expected)
+}

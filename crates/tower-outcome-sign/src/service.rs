@@ -1,0 +1,94 @@
+//! The service.
+
+use std::{
+    fmt, mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response};
+use http_body::Body;
+use tower_outcome_core::{BoxError, Classify, HttpClassifier, peek::PeekBody};
+use tower_service::Service;
+
+use crate::{AsyncSign, ResponseFuture, SignedBody, layer::Config};
+
+/// Signs each request last, after everything above has waited.
+///
+/// See the [crate docs](crate) for an example.
+pub struct SignService<S, A, C = HttpClassifier> {
+    inner: S,
+    config: Arc<Config<A, C>>,
+}
+
+// === impl SignService ===
+
+impl<S, A, C> SignService<S, A, C> {
+    pub(crate) const fn new(inner: S, config: Arc<Config<A, C>>) -> Self {
+        Self { inner, config }
+    }
+
+    /// Returns the inner service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, mutably.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Returns the inner service, by value.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S: Clone, A, C> Clone for SignService<S, A, C> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            config: Arc::clone(&self.config),
+        }
+    }
+}
+
+/// Prints nothing of the signer.
+impl<S: fmt::Debug, A, C> fmt::Debug for SignService<S, A, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignService")
+            .field("inner", &self.inner)
+            .field("config", &self.config)
+            .finish()
+    }
+}
+
+impl<S, A, C, B, RB> Service<Request<B>> for SignService<S, A, C>
+where
+    S: Service<Request<SignedBody<B>>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    A: AsyncSign,
+    C: Classify,
+    B: Body + Unpin,
+    B::Error: Into<BoxError>,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Response = Response<PeekBody<RB>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, S, B, A, C, RB>;
+
+    /// Always ready. The body has to be read first, and the turn of the key to come; an inner service
+    /// that was made ready would stay reserved for all of that, and its readiness would age.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // Neither of the two is ready: the future makes the one that it takes along so.
+        let clone = self.inner.clone();
+        let service = mem::replace(&mut self.inner, clone);
+        ResponseFuture::new(service, request, Arc::clone(&self.config))
+    }
+}

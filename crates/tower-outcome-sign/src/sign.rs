@@ -1,0 +1,176 @@
+//! What signs.
+
+use std::future::{Future, Ready, ready};
+
+use crate::{Draft, Fresh, SignError, Validity};
+
+/// Signs a request at once.
+///
+/// It is shown the request as the caller made it ([`Draft`]) and what is new for this attempt
+/// ([`Fresh`]), and adds what proves the sender: headers, parameters, or another body. It may be
+/// asked several times for the same call, each time with the original request.
+///
+/// For a signer that has to wait, such as a key service, implement [`AsyncSign`] instead.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::HeaderName;
+/// use tower_outcome_sign::{Draft, Fresh, Sign, SignError, Validity};
+///
+/// /// Sends a time and a shared word.
+/// struct Word(http::HeaderValue);
+///
+/// impl Sign for Word {
+///     fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
+///         draft.set_header(HeaderName::from_static("x-time"), fresh.time().as_secs().into())?;
+///         draft.set_secret_header(HeaderName::from_static("x-word"), self.0.clone())?;
+///         Ok(Validity::for_window(fresh.time(), Duration::from_secs(30)))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not sign requests",
+    note = "use a template, or implement `Sign` (or `AsyncSign` where it has to wait)"
+)]
+pub trait Sign {
+    /// Says what it needs; nothing but the head by default.
+    fn needs(&self) -> Needs {
+        Needs::HEAD
+    }
+
+    /// Signs a request, and says until when the result is valid.
+    ///
+    /// It is called in the future of the request and should not block: the result counts as made at the
+    /// time that is in `fresh`.
+    ///
+    /// # Errors
+    ///
+    /// If the request lacks something or cannot be written. It is then not sent.
+    fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError>;
+}
+
+/// Signs a request, and may have to wait for it.
+///
+/// Everything that implements [`Sign`] does so. A signature that has gone stale while it was waited
+/// for is made again, up to twice; then the request is refused.
+///
+/// Signing starts when the service below is ready, which stays reserved meanwhile.
+pub trait AsyncSign {
+    /// The future of a signature.
+    type Future: Future<Output = Result<Signed, SignError>>;
+
+    /// Says what it needs; nothing but the head by default.
+    fn needs(&self) -> Needs {
+        Needs::HEAD
+    }
+
+    /// Signs at once where nothing has to be waited for; `None`, the default, has [`sign`](Self::sign)
+    /// asked.
+    #[inline]
+    fn sign_now(&self, draft: &mut Draft, fresh: &Fresh) -> Option<Result<Validity, SignError>> {
+        let _ = (draft, fresh);
+        None
+    }
+
+    /// Signs a request.
+    fn sign(&self, draft: Draft, fresh: Fresh) -> Self::Future;
+}
+
+/// A signed request, and until when it is valid.
+#[derive(Debug)]
+pub struct Signed {
+    pub(crate) draft: Draft,
+    pub(crate) validity: Validity,
+}
+
+/// What a signer needs of a request besides its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Needs {
+    body: bool,
+    nonce: bool,
+    token: bool,
+}
+
+// === impl Sign ===
+
+impl<S: Sign> AsyncSign for S {
+    type Future = Ready<Result<Signed, SignError>>;
+
+    fn needs(&self) -> Needs {
+        Sign::needs(self)
+    }
+
+    #[inline]
+    fn sign_now(&self, draft: &mut Draft, fresh: &Fresh) -> Option<Result<Validity, SignError>> {
+        Some(Sign::sign(self, draft, fresh))
+    }
+
+    fn sign(&self, mut draft: Draft, fresh: Fresh) -> Self::Future {
+        ready(Sign::sign(self, &mut draft, &fresh).map(|validity| Signed::new(draft, validity)))
+    }
+}
+
+// === impl Signed ===
+
+impl Signed {
+    /// Hands a signed request back.
+    #[must_use]
+    pub const fn new(draft: Draft, validity: Validity) -> Self {
+        Self { draft, validity }
+    }
+}
+
+// === impl Needs ===
+
+impl Needs {
+    /// Nothing but the head: the body goes through as it comes.
+    pub const HEAD: Self = Self {
+        body: false,
+        nonce: false,
+        token: false,
+    };
+
+    /// The head and all of the body, which is read up to the layer's bound.
+    pub const BODY: Self = Self {
+        body: true,
+        nonce: false,
+        token: false,
+    };
+
+    /// The body as well.
+    pub const fn and_body(mut self) -> Self {
+        self.body = true;
+        self
+    }
+
+    /// A nonce as well.
+    pub const fn and_nonce(mut self) -> Self {
+        self.nonce = true;
+        self
+    }
+
+    /// A token as well.
+    pub const fn and_token(mut self) -> Self {
+        self.token = true;
+        self
+    }
+
+    /// Returns whether the body is needed.
+    #[must_use]
+    pub const fn body(self) -> bool {
+        self.body
+    }
+
+    /// Returns whether a nonce is needed.
+    #[must_use]
+    pub const fn nonce(self) -> bool {
+        self.nonce
+    }
+
+    /// Returns whether a token is needed.
+    #[must_use]
+    pub const fn token(self) -> bool {
+        self.token
+    }
+}

@@ -1,0 +1,156 @@
+//! Signers that are described, not written: an ordered list of parts, an algorithm, and where the
+//! signature goes.
+
+use std::{fmt, time::Duration};
+
+use http::HeaderValue;
+
+use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity};
+
+mod assign;
+mod body_field;
+mod builder;
+mod encoding;
+mod eval;
+mod key;
+mod part;
+mod venues;
+mod verify;
+
+#[cfg(feature = "jwt")]
+pub(crate) use self::key::ed25519;
+pub use self::{
+    builder::TemplateBuilder,
+    encoding::TextEncoding,
+    key::Key,
+    part::{HashAlgorithm, Part},
+    verify::{Verified, Verifier, VerifyError},
+};
+
+use self::{
+    assign::{Assign, Target, Value},
+    eval::Eval,
+};
+
+/// A signer that is described: what is signed, with which key, and where the result goes.
+///
+/// Ready-made for [Binance](Self::binance), [Bybit](Self::bybit), [OKX](Self::okx),
+/// [Kraken](Self::kraken) and its [futures](Self::kraken_futures), [Coinbase
+/// Exchange](Self::coinbase_exchange), [Bitstamp](Self::bitstamp), [Deribit](Self::deribit),
+/// [BitMEX](Self::bitmex), [Robinhood](Self::robinhood), and for webhooks in the manner of
+/// [Stripe](Self::stripe_webhook), [GitHub](Self::github_webhook), [Slack](Self::slack_webhook),
+/// [Shopify](Self::shopify_webhook) and [Standard Webhooks](Self::standard_webhook).
+///
+/// An API that is not among them takes a dozen lines:
+///
+/// ```
+/// use std::time::Duration;
+/// use tower_outcome_sign::{Key, Part, Secret, Template, TextEncoding, Unit};
+///
+/// # fn main() -> Result<(), tower_outcome_core::ConfigError> {
+/// let signer = Template::builder(Key::hmac_sha256(Secret::new("the secret"))?)
+///     .key_id("the public half")
+///     .sign([
+///         Part::Timestamp(Unit::Millis),
+///         Part::Method,
+///         Part::PathAndQuery,
+///         Part::Body,
+///     ])
+///     .signature_as(TextEncoding::HexLower)
+///     .header("x-key", [Part::KeyId])
+///     .header("x-time", [Part::Timestamp(Unit::Millis)])
+///     .header("x-sign", [Part::Signature])
+///     .window(Duration::from_secs(5))
+///     .build()?;
+/// # let _ = signer;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The same description verifies: see [`Verifier`].
+#[derive(Clone)]
+pub struct Template {
+    key: Key,
+    key_id: Secret,
+    /// What is put into the request before it is signed, because it is signed too.
+    before: Vec<Assign>,
+    signed: Vec<Part>,
+    encoding: TextEncoding,
+    /// What is put into the request afterwards.
+    after: Vec<Assign>,
+    window: Option<Duration>,
+    needs: Needs,
+}
+
+// === impl Template ===
+
+impl Template {
+    /// Starts with the key.
+    pub fn builder(key: Key) -> TemplateBuilder {
+        TemplateBuilder::new(key)
+    }
+
+    /// Puts something into the request. `text` is a buffer that is used again and again.
+    fn assign(
+        draft: &mut Draft,
+        assign: &Assign,
+        eval: &Eval<'_>,
+        text: &mut Vec<u8>,
+    ) -> Result<(), SignError> {
+        assign.value.write(eval, draft, text)?;
+        match &assign.target {
+            Target::Header(name) => {
+                let value = HeaderValue::from_bytes(text)
+                    .map_err(|_| SignError::encoding(name.to_string()))?;
+                if assign.secret {
+                    draft.set_secret_header(name.clone(), value)
+                } else {
+                    draft.set_header(name.clone(), value)
+                }
+            }
+            Target::Query(name) => draft.add_query(name, utf8(text, name)?),
+            Target::BodyField(name) => {
+                let body = body_field::put(draft, name, utf8(text, name)?)?;
+                draft.set_body(body);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn utf8<'a>(text: &'a [u8], name: &str) -> Result<&'a str, SignError> {
+    std::str::from_utf8(text).map_err(|_| SignError::encoding(name.to_owned()))
+}
+
+impl Sign for Template {
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
+        let mut eval = Eval::new(self, fresh);
+        let mut text = Vec::with_capacity(128);
+        for assign in &self.before {
+            Self::assign(draft, assign, &eval, &mut text)?;
+        }
+        let signature = self.key.sign(&self.signed, &eval, draft)?;
+        let signature = self.encoding.encode(&signature);
+        eval.signature = Some(&signature);
+        for assign in &self.after {
+            Self::assign(draft, assign, &eval, &mut text)?;
+        }
+        Ok(match self.window {
+            Some(_) => Validity::for_window(fresh.time(), eval.window),
+            None => Validity::UNLIMITED,
+        })
+    }
+}
+
+/// Shows the algorithm, and nothing of the keys.
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}

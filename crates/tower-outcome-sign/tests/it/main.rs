@@ -1,0 +1,11 @@
+//! Everything through the public API.
+#![cfg(all(feature = "hmac", feature = "jwt"))]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod clock;
+mod jwt;
+mod layer;
+mod nonces;
+mod support;
+mod templates;
+mod vectors;
