@@ -7,6 +7,7 @@
 
 mod bodiless;
 mod limits;
+mod order;
 mod reuse;
 mod signing;
 mod timeout;

@@ -12,8 +12,9 @@ use hyper_util::{
 use tokio::task::JoinSet;
 use tower::{BoxError, Layer, Service, ServiceExt};
 use tower_outcome::{
-    Backoff, CallReport, Clock, Limit, RateBudget, RateLimitLayer, RetryBudget, RetryLayer,
-    SealLayer, SignLayer, SystemClock, Template, Verifier, WitnessConnector, WitnessLayer,
+    Backoff, CallReport, Clock, Limit, RateBudget, RateLimitLayer, ReplayLayer, RetryBudget,
+    RetryLayer, SealLayer, SignLayer, Stage, SystemClock, Template, Verifier, WitnessConnector,
+    WitnessLayer, WrongOrder,
 };
 use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Plan, Venue};
 
@@ -123,22 +124,50 @@ async fn no_signature_is_stale_below_everything_that_waits() {
     assert!(attempts as usize > CALLS, "some were sent again");
 }
 
+/// The same stack in two wrong orders: refused, and for a reason, as it shows once the marks that give
+/// the order away are taken off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signature_above_the_limiter_ages_in_the_queue() {
+async fn a_signature_above_the_limiter_is_refused_for_it_would_age_in_the_queue() {
     let venue = venue();
     let limited = limit().layer(WitnessLayer::new().layer(http()));
+    let wrong = retry().layer(sign(&venue).layer(limited.clone()));
+    refused(&venue, wrong, (Stage::Sign, Stage::RateLimit)).await;
+
+    let limited = limited.map_request(unmarked);
     storm(&venue, retry().layer(sign(&venue).layer(limited))).await;
     assert!(venue.ledger().answered(401) > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signature_above_the_retries_is_sent_again_as_it_was() {
-    use tower_outcome::ReplayLayer;
-
+async fn a_signature_above_the_retries_is_refused_for_it_would_be_sent_again_as_it_was() {
     let venue = venue();
     let limited = limit().layer(WitnessLayer::new().layer(http()));
     // A signed body cannot be cloned, so somebody who stacks like this has to keep it.
     let retried = ReplayLayer::new().layer(retry().layer(limited));
+    let wrong = sign(&venue).layer(retried.clone());
+    refused(&venue, wrong, (Stage::Sign, Stage::Retry)).await;
+
+    let retried = retried.map_request(unmarked);
     storm(&venue, sign(&venue).layer(retried)).await;
     assert!(venue.ledger().answered(401) > 0);
+}
+
+/// Nothing of a wrong stack reaches the venue.
+async fn refused<S, B>(venue: &Venue, stack: S, (above, below): (Stage, Stage))
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
+    B: std::fmt::Debug,
+{
+    let request = Request::post(venue.url("/v5/order/create"))
+        .body(Full::default())
+        .unwrap();
+    let error = stack.oneshot(request).await.map(drop).unwrap_err();
+    let order = WrongOrder::of(&*error).unwrap();
+    assert_eq!((order.above(), order.below()), (above, below));
+    assert_eq!(venue.ledger().len(), 0);
+}
+
+fn unmarked<B>(mut request: Request<B>) -> Request<B> {
+    Stage::forget_all(request.extensions_mut());
+    request
 }

@@ -9,14 +9,14 @@ use http::{Extensions, HeaderValue};
 
 use crate::{
     Answer, Attempt, AttemptWitness, BoxError, Deadline, Delivery, Failure, Outcome, Reason,
-    Repeatable, ValidUntil,
+    Repeatable, Stage, ValidUntil,
 };
 
 /// What layers tell each other about a call while it lasts.
 ///
 /// A layer that needs to know (a deadline that must say what had happened when it struck) creates
-/// the context and puts it into the request's extensions; layers below find it and keep it up to
-/// date. Where nobody asks, nobody pays. Clones share the same state.
+/// the context and [puts](Self::put) it into the request's extensions; layers below [find](Self::of) it
+/// and keep it up to date. Where nobody asks, nobody pays. Clones share the same state.
 ///
 /// Every attempt of a call sees the same context, since a resend keeps the request's extensions.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,23 @@ pub struct GivenUp {
     pub delivery: Delivery,
     /// The outcome of the last attempt, if the call was between two.
     pub last: Option<Outcome>,
+}
+
+/// What of this family a request carries in its extensions: one thing, so that one look finds all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    pub(crate) context: Option<CallContext>,
+    /// The mark of the lowest layer that the request has passed.
+    pub(crate) stamp: Option<Arc<Stamp>>,
+}
+
+/// The mark of a layer, and of all above it.
+#[derive(Debug)]
+pub(crate) struct Stamp {
+    pub(crate) stage: Stage,
+    /// How many requests are still to be marked by that layer.
+    pub(crate) left: Arc<AtomicU32>,
+    pub(crate) above: Option<Arc<Self>>,
 }
 
 #[derive(Debug, Default)]
@@ -132,11 +149,27 @@ impl CallContext {
     #[must_use]
     #[inline]
     pub fn of(extensions: &Extensions) -> Option<&Self> {
-        // Mostly there are none, and then nothing is looked up.
-        if extensions.is_empty() {
-            return None;
+        Carried::of(extensions)?.context.as_ref()
+    }
+
+    /// Puts the context into the extensions of a request, in the place of another if there is one.
+    #[inline]
+    pub fn put(&self, extensions: &mut Extensions) {
+        // Mostly there is nothing, and then nothing is looked up.
+        let carried = if extensions.is_empty() {
+            None
+        } else {
+            extensions.get_mut::<Carried>()
+        };
+        match carried {
+            Some(carried) => carried.context = Some(self.clone()),
+            None => {
+                extensions.insert(Carried {
+                    context: Some(self.clone()),
+                    stamp: None,
+                });
+            }
         }
-        extensions.get::<Self>()
     }
 
     /// Notes where the call stands.
@@ -321,6 +354,19 @@ impl CallContext {
 
     fn course(&self) -> MutexGuard<'_, Course> {
         self.0.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Carried ===
+
+impl Carried {
+    #[inline]
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
+        // Mostly there are none, and then nothing is looked up.
+        if extensions.is_empty() {
+            return None;
+        }
+        extensions.get::<Self>()
     }
 }
 

@@ -19,6 +19,7 @@ mod repeatable;
 pub mod replay;
 mod report;
 mod retry_after;
+mod stage;
 mod valid_until;
 pub mod witness;
 
@@ -49,6 +50,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
+    stage::{Stage, StageStamp, WrongOrder},
     valid_until::ValidUntil,
     witness::{
         AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,

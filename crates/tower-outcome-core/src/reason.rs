@@ -39,6 +39,8 @@ pub enum Reason {
     Transport,
     /// The failure is of a kind that nobody here knows.
     Unrecognized,
+    /// The layers of the stack stand in an order that cannot work.
+    WrongOrder,
 }
 
 // === impl Reason ===
@@ -63,6 +65,7 @@ impl Reason {
             Self::TimedOut => "timed_out",
             Self::Transport => "transport",
             Self::Unrecognized => "unrecognized",
+            Self::WrongOrder => "wrong_order",
         }
     }
 

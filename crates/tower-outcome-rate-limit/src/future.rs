@@ -59,6 +59,8 @@ pin_project! {
         Asking { passed: usize },
         // Waiting for the next one. Nothing of the inner service is held meanwhile.
         Waiting { acquire: Acquire, passed: usize },
+        // The stack cannot work, and nothing is sent.
+        Refused { error: Option<BoxError> },
         // It has been sent.
         Sending { #[pin] future: F, call: T },
         // The head is here, and the classifier wants to see the body.
@@ -81,9 +83,17 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(unsent: Unsent<S, B>, hold: Option<Hold>, config: Arc<Config<C>>) -> Self {
+    pub(crate) fn new(
+        unsent: Unsent<S, B>,
+        hold: Result<Option<Hold>, BoxError>,
+        config: Arc<Config<C>>,
+    ) -> Self {
+        let (state, hold) = match hold {
+            Ok(hold) => (State::Asking { passed: 0 }, hold),
+            Err(error) => (State::Refused { error: Some(error) }, None),
+        };
         Self {
-            state: State::Asking { passed: 0 },
+            state,
             hold,
             unsent: Some(unsent),
             leave: Leave::default(),
@@ -160,6 +170,14 @@ where
                             return Poll::Ready(Err(give_up(refused)));
                         }
                     }
+                }
+                // ## Refused => Done
+                StateProj::Refused { error } => {
+                    let Some(error) = error.take() else {
+                        return Poll::Pending;
+                    };
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(error));
                 }
                 // ## Sending => (Inspecting | Done)
                 StateProj::Sending { future, call } => {
@@ -292,6 +310,7 @@ where
             State::Waiting { .. } => "waiting",
             State::Sending { .. } => "sending",
             State::Inspecting { .. } => "inspecting",
+            State::Refused { .. } => "refused",
             State::Done => "done",
         };
         f.debug_struct("ResponseFuture")

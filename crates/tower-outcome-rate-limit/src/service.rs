@@ -8,7 +8,7 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body;
-use tower_outcome_core::{BoxError, CallContext, Classify, HttpClassifier, Phase, peek::PeekBody};
+use tower_outcome_core::{BoxError, Classify, HttpClassifier, Phase, peek::PeekBody};
 use tower_service::Service;
 
 use crate::{
@@ -76,10 +76,11 @@ where
     }
 
     #[inline]
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let context = self.config.stamp.pass(request.extensions_mut());
+        let hold =
+            context.map(|context| context.map(|context| context.hold("rate_limit", Phase::Queued)));
         let (head, body) = request.into_parts();
-        let context = CallContext::of(&head.extensions);
-        let hold = context.map(|context| context.hold("rate_limit", Phase::Queued));
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
         let service = mem::replace(&mut self.inner, clone);

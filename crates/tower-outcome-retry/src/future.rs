@@ -52,6 +52,8 @@ pin_project! {
         // Waiting before the next attempt, then making the inner service ready for it. Nothing of
         // the inner service is held during the wait.
         Waiting { waiting: Box<Waiting<RB>> },
+        // The stack cannot work, and nothing is sent.
+        Refused { error: Option<BoxError> },
         Done,
     }
 }
@@ -77,6 +79,13 @@ where
     pub(crate) fn new(future: F, course: Course<S, B, C>) -> Self {
         Self {
             state: State::Sending { future },
+            course,
+        }
+    }
+
+    pub(crate) fn refused(error: BoxError, course: Course<S, B, C>) -> Self {
+        Self {
+            state: State::Refused { error: Some(error) },
             course,
         }
     }
@@ -239,6 +248,11 @@ where
                         }
                     }
                 }
+                // ## Refused => Done
+                (None, StateProj::Refused { error }) => match error.take() {
+                    Some(error) => Step::Return(Err(error)),
+                    None => return Poll::Pending,
+                },
                 // Polled after completion, which the contract of futures leaves open.
                 (None, StateProj::Done) => return Poll::Pending,
             };
@@ -319,6 +333,7 @@ where
             State::Sending { .. } | State::Resending { .. } => "sending",
             State::Peeking { .. } => "peeking",
             State::Waiting { .. } => "waiting",
+            State::Refused { .. } => "refused",
             State::Done => "done",
         };
         f.debug_struct("ResponseFuture")

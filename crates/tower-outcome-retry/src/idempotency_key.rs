@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Failure, Proof, Repeatable, RepeatableBecause,
+    Attempt, BoxError, CallContext, Failure, Proof, Repeatable, RepeatableBecause, Stage,
 };
 use tower_service::Service;
 
@@ -66,8 +66,10 @@ pin_project! {
     /// The response future of [`IdempotencyKeyService`].
     #[derive(Debug)]
     pub struct IdempotencyKeyFuture<F> {
+        // `None` if the stack cannot work, and then there is an error.
         #[pin]
-        inner: F,
+        inner: Option<F>,
+        error: Option<BoxError>,
         key: Option<HeaderValue>,
     }
 }
@@ -172,6 +174,13 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        if let Err(error) = Stage::IdempotencyKey.check(request.extensions()) {
+            return IdempotencyKeyFuture {
+                inner: None,
+                error: Some(error),
+                key: None,
+            };
+        }
         let key =
             (!request.method().is_safe() && !self.has_key(&request)).then(|| (self.generate)());
         if let Some(key) = &key {
@@ -183,7 +192,8 @@ where
                 .insert(self.header.clone(), key.clone());
         }
         IdempotencyKeyFuture {
-            inner: self.inner.call(request),
+            inner: Some(self.inner.call(request)),
+            error: None,
             key,
         }
     }
@@ -210,7 +220,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let result = ready!(this.inner.poll(cx)).map_err(Into::into);
+        let result = match (this.inner.as_pin_mut(), this.error.take()) {
+            (Some(inner), _) => ready!(inner.poll(cx)).map_err(Into::into),
+            (None, Some(error)) => Err(error),
+            (None, None) => return Poll::Pending,
+        };
         let Some(key) = this.key.take() else {
             return Poll::Ready(result);
         };

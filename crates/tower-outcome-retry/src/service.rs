@@ -83,13 +83,16 @@ where
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let config = &*self.config;
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let context = match config.stamp.pass(&mut head.extensions) {
+            Ok(context) => context.cloned(),
+            Err(error) => return self.refuse(&head, error),
+        };
         let call = config.classifier.call(&head);
         let budget = match &config.budget {
             BudgetSource::Shared(_) => None,
             BudgetSource::ByRequest(choose) => Some(choose(&head)),
         };
-        let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {
             begin(context, config.classifier.repeatable(&call));
         }
@@ -117,6 +120,29 @@ where
                 spare,
                 budget,
                 context,
+            },
+        )
+    }
+}
+
+impl<S, C> Retry<S, C>
+where
+    C: Classify,
+{
+    #[cold]
+    fn refuse<F, B, RB>(
+        &self,
+        head: &request::Parts,
+        error: BoxError,
+    ) -> ResponseFuture<F, S, B, C, RB> {
+        ResponseFuture::refused(
+            error,
+            Course {
+                config: Arc::clone(&self.config),
+                call: self.config.classifier.call(head),
+                spare: Err(NotRetried::SwitchedOff),
+                budget: None,
+                context: None,
             },
         )
     }

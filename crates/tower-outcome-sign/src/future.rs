@@ -58,6 +58,8 @@ pin_project! {
         hold: Option<Hold>,
         signing: Option<Signing>,
         resigned: Option<Resigned>,
+        // If the stack cannot work.
+        refused: Option<BoxError>,
         config: Arc<Config<A, C>>,
     }
 }
@@ -96,7 +98,8 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(service: S, request: Request<B>, config: Arc<Config<A, C>>) -> Self {
+    pub(crate) fn new(service: S, mut request: Request<B>, config: Arc<Config<A, C>>) -> Self {
+        let refused = config.stamp.pass(request.extensions_mut()).err();
         let (head, body) = request.into_parts();
         Self {
             state: State::Unsigned {
@@ -110,6 +113,7 @@ where
             hold: None,
             signing: None,
             resigned: None,
+            refused,
             config,
         }
     }
@@ -139,6 +143,10 @@ where
                 StateProj::Unsigned { stage } => {
                     // ## Reading => (Queued | Readying | Done)
                     if let Stage::Reading = stage {
+                        if let Some(error) = this.refused.take() {
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error));
+                        }
                         if this.hold.is_none() {
                             *this.hold = held(this.draft.as_ref());
                         }

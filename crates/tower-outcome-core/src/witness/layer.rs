@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{AttemptWitness, WitnessBody, last_words};
-use crate::{BoxError, CallContext};
+use crate::{BoxError, CallContext, Stage, StageStamp};
 
 /// Watches each attempt, so that a failure says how far the request got.
 ///
@@ -50,6 +50,7 @@ pub struct WitnessLayer {
 pub struct Witness<S> {
     inner: S,
     acts_on_parts: bool,
+    stamp: StageStamp,
 }
 
 pin_project! {
@@ -99,6 +100,7 @@ impl<S> Layer<S> for WitnessLayer {
         Witness {
             inner,
             acts_on_parts: self.acts_on_parts,
+            stamp: StageStamp::new(Stage::Witness),
         }
     }
 }
@@ -137,7 +139,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        self.stamp.leave(&mut head.extensions);
         let (body, witness) = AttemptWitness::new(&head, body, self.acts_on_parts);
         let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {

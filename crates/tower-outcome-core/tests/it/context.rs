@@ -28,7 +28,7 @@ fn a_call_starts_queued_and_clones_share_where_it_stands() {
     let context = CallContext::new();
     let mut extensions = Extensions::new();
     assert!(CallContext::of(&extensions).is_none());
-    extensions.insert(context.clone());
+    context.put(&mut extensions);
     let below = CallContext::of(&extensions).unwrap();
     assert_eq!(context.phase(), Phase::Queued);
     for phase in [

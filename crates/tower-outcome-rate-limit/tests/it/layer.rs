@@ -347,7 +347,7 @@ async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
     server.allow(2);
     let context = CallContext::new();
     let mut request = get();
-    request.extensions_mut().insert(context.clone());
+    context.put(request.extensions_mut());
     let waiting = send(&service, request);
     yield_now().await;
     assert_eq!(context.phase(), Phase::Queued);
@@ -361,7 +361,7 @@ async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
 
     let context = CallContext::new();
     let mut request = get();
-    request.extensions_mut().insert(context.clone());
+    context.put(request.extensions_mut());
     let _sent = send(&service, request);
     let _reply = next(&mut server).await;
     assert_eq!(context.give_up().delivery, Delivery::MaybeSent);

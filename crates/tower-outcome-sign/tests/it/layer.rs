@@ -454,7 +454,7 @@ async fn the_end_of_validity_is_told_to_those_who_ask() {
     let keep = Keep::default();
     let context = CallContext::new();
     let mut asked = order();
-    asked.extensions_mut().insert(context.clone());
+    context.put(asked.extensions_mut());
     let service = layer(STAMP, &clock()).layer(keep.clone());
     let response = service.oneshot(asked).await.unwrap();
     let end = ValidUntil::at(Instant::now() + secs(5));
@@ -487,7 +487,7 @@ async fn a_call_given_up_while_it_waits_is_known_not_to_have_been_sent() {
     let context = CallContext::new();
     context.begin_attempt();
     let mut watched = order();
-    watched.extensions_mut().insert(context.clone());
+    context.put(watched.extensions_mut());
     let mut call = task::spawn(layer(STAMP, &clock()).layer(mock).oneshot(watched));
     assert_pending!(call.poll());
     assert_eq!(context.give_up_attempt().delivery, Delivery::NotSent);

@@ -231,7 +231,7 @@ async fn a_turn_lasts_until_the_answer() {
     let mut waiting = order();
     let context = CallContext::new();
     context.enter(Phase::Sending);
-    waiting.extensions_mut().insert(context.clone());
+    context.put(waiting.extensions_mut());
     let mut second = task::spawn(service.oneshot(waiting));
     assert_pending!(first.poll());
     assert_pending!(second.poll());

@@ -5,23 +5,28 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
-use tower_outcome_core::{BoxError, Deadline};
+use tower_outcome_core::{BoxError, Deadline, Stage, StageStamp};
 use tower_service::Service;
 
 use super::{SentBody, TimeoutBody, TimeoutFuture, bounds::Bounds, limits::Limits, pace::Pace};
 
 /// Bounds one attempt. See [`TimeoutLayer`](crate::TimeoutLayer).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Timeout<S> {
     inner: S,
     bounds: Bounds,
+    stamp: StageStamp,
 }
 
 // === impl Timeout ===
 
 impl<S> Timeout<S> {
-    pub(super) const fn new(inner: S, bounds: Bounds) -> Self {
-        Self { inner, bounds }
+    pub(super) fn new(inner: S, bounds: Bounds) -> Self {
+        Self {
+            inner,
+            bounds,
+            stamp: StageStamp::new(Stage::Timeout),
+        }
     }
 
     /// Returns the inner service.
@@ -56,7 +61,8 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        self.stamp.leave(&mut head.extensions);
         let bounds = self.bounds.with(&head.extensions);
         let started = Instant::now();
         let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));

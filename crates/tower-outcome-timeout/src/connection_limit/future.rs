@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower_outcome_core::{BoxError, CallContext, Deadline, Failure, Hold, Phase, Reason};
+use tower_outcome_core::{BoxError, CallContext, Deadline, Failure, Hold, Phase, Reason, Stage};
 use tower_service::Service;
 
 use super::{
@@ -39,6 +39,8 @@ pin_project! {
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         // The request is handed down.
         Sending { #[pin] future: F, slot: Option<Slot> },
+        // The stack cannot work, and nothing is sent.
+        Refused { error: Option<BoxError> },
         Done,
     }
 }
@@ -78,6 +80,11 @@ impl<F, S, B> ConnectionLimitFuture<F, S, B> {
             .into_iter()
             .flatten()
             .min_by_key(|(at, ..)| *at);
+        if let Err(error) = Stage::ConnectionLimit.check(request.extensions()) {
+            return Self {
+                state: State::Refused { error: Some(error) },
+            };
+        }
         let context = CallContext::of(request.extensions());
         let hold = context.map(|context| context.hold(NAME, Phase::Queued));
         Self {
@@ -152,6 +159,14 @@ where
                         Err(error) => Err(error.into()),
                     });
                 }
+                // ## Refused => Done
+                StateProj::Refused { error } => {
+                    let Some(error) = error.take() else {
+                        return Poll::Pending;
+                    };
+                    state.set(State::Done);
+                    return Poll::Ready(Err(error));
+                }
                 // Polled after completion, which the contract of futures leaves open.
                 StateProj::Done => return Poll::Pending,
             }
@@ -209,6 +224,7 @@ impl<F, S, B> fmt::Debug for ConnectionLimitFuture<F, S, B> {
         let state = match &self.state {
             State::Waiting { .. } => "waiting",
             State::Sending { .. } => "sending",
+            State::Refused { .. } => "refused",
             State::Done => "done",
         };
         f.debug_struct("ConnectionLimitFuture")

@@ -85,7 +85,7 @@ where
                 // One allocation less than a deadline of its own.
                 let context = CallContext::with_deadline(end.map(Deadline::at));
                 context.enter(Phase::Connecting);
-                head.extensions.insert(context.clone());
+                context.put(&mut head.extensions);
                 (context, true)
             }
         };

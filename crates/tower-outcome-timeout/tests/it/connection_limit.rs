@@ -207,7 +207,7 @@ async fn who_waits_is_known_above_not_to_have_been_sent() {
     let _kept = received(&mut server).await;
     let context = CallContext::new();
     let mut second = post();
-    second.extensions_mut().insert(context.clone());
+    context.put(second.extensions_mut());
     let mut second = task::spawn(service.clone().oneshot(second));
     assert_pending!(second.poll());
     let given_up = context.give_up_attempt();
@@ -220,7 +220,7 @@ async fn who_was_handed_down_is_not_known_not_to_have_been_sent() {
     let (_layer, service, mut server) = limited(1);
     let context = CallContext::new();
     let mut post = post();
-    post.extensions_mut().insert(context.clone());
+    context.put(post.extensions_mut());
     let _call = start(&service, post).await;
     let _kept = received(&mut server).await;
     assert_eq!(context.give_up().delivery, Delivery::MaybeSent);

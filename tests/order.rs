@@ -1,0 +1,233 @@
+//! A stack whose layers stand in an order that cannot work is refused before anything is sent.
+
+use std::{
+    error::Error as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use http_body_util::Full;
+use tower::{BoxError, Layer, Service, ServiceExt, layer::util::Stack, service_fn};
+use tower_outcome::{
+    ConnectionLimitLayer, Delivery, Failure, IdempotencyKeyLayer, Limit, Outcome, RateBudget,
+    RateLimitLayer, Reason, ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp, Template,
+    TimeoutLayer, Timeouts, WitnessLayer, WrongOrder,
+};
+
+type Body = Full<Bytes>;
+
+/// Counts the requests that arrive at the bottom of a stack.
+#[derive(Clone, Default)]
+struct Bottom(Arc<AtomicUsize>);
+
+impl Bottom {
+    fn service<B>(
+        &self,
+    ) -> impl Service<
+        Request<B>,
+        Response = Response<Body>,
+        Error = BoxError,
+        Future = impl Send + Future<Output = Result<Response<Body>, BoxError>>,
+    > + Clone
+    + Send
+    where
+        B: Send + 'static,
+    {
+        let count = Arc::clone(&self.0);
+        service_fn(move |_: Request<B>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Ok(Response::new(Body::default())) }
+        })
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn post() -> Request<Body> {
+    Request::post("https://venue.example/orders?symbol=A")
+        .body(Body::from("{}"))
+        .unwrap()
+}
+
+fn retry() -> RetryLayer {
+    RetryLayer::new()
+}
+
+fn limit() -> RateLimitLayer {
+    let budget = RateBudget::builder("venue")
+        .limit(Limit::sliding("requests", 100, Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    RateLimitLayer::new(budget)
+}
+
+fn connections() -> ConnectionLimitLayer {
+    ConnectionLimitLayer::builder(5).build().unwrap()
+}
+
+fn sign() -> SignLayer<Template> {
+    let template = Template::bybit("key", "the secret").unwrap();
+    SignLayer::new(template, "https://venue.example").unwrap()
+}
+
+fn timeout() -> TimeoutLayer {
+    TimeoutLayer::new(&Timeouts::new())
+}
+
+fn key() -> IdempotencyKeyLayer {
+    IdempotencyKeyLayer::new(|| HeaderValue::from_static("one"))
+}
+
+/// What the types of the bodies refuse already compiles below a layer that makes them replayable.
+fn replayed<L>(layer: L) -> Stack<L, ReplayLayer> {
+    Stack::new(layer, ReplayLayer::new())
+}
+
+/// Sends a few, each of which must be refused with both names, and none may arrive.
+macro_rules! refuses {
+    ($test:ident: $above:expr => $below:expr, $upper:ident, $lower:ident) => {
+        #[tokio::test]
+        async fn $test() {
+            let bottom = Bottom::default();
+            let stack = $above.layer($below.layer(bottom.service()));
+            for _ in 0..3 {
+                let error: BoxError = stack.clone().oneshot(post()).await.unwrap_err().into();
+                assert_names_both(&error, Stage::$upper, Stage::$lower);
+            }
+            assert_eq!(bottom.count(), 0);
+        }
+    };
+}
+
+/// Sends a few, each of which must arrive.
+macro_rules! allows {
+    ($test:ident: $above:expr => $below:expr) => {
+        #[tokio::test]
+        async fn $test() {
+            let bottom = Bottom::default();
+            let stack = $above.layer($below.layer(bottom.service()));
+            for _ in 0..3 {
+                stack.clone().oneshot(post()).await.unwrap();
+            }
+            assert_eq!(bottom.count(), 3);
+        }
+    };
+}
+
+fn assert_names_both(error: &BoxError, above: Stage, below: Stage) {
+    let failure = Failure::of(&**error).unwrap();
+    let reason = Reason::WrongOrder;
+    assert_eq!(failure.outcome(), Outcome::Permanent { reason });
+    assert_eq!(failure.delivery(), Delivery::NotSent);
+    let order = WrongOrder::of(&**error).unwrap();
+    assert_eq!((order.above(), order.below()), (above, below));
+    let said = failure.source().unwrap().to_string();
+    let names = format!("{above} stands above {below}, and ");
+    assert!(said.starts_with(&names), "{said}");
+    assert!(said.contains("RetryLayer > ReconcileLayer"), "{said}");
+}
+
+refuses!(sign_above_retry_is_refused: sign() => replayed(retry()), Sign, Retry);
+refuses!(sign_above_rate_limit_is_refused: sign() => limit(), Sign, RateLimit);
+refuses!(sign_above_connection_limit_is_refused: sign() => connections(), Sign, ConnectionLimit);
+refuses!(sign_above_idempotency_key_is_refused: sign() => key(), Sign, IdempotencyKey);
+refuses!(rate_limit_above_retry_is_refused: limit() => retry(), RateLimit, Retry);
+refuses!(retry_around_retry_is_refused: retry() => retry(), Retry, Retry);
+refuses!(retry_above_idempotency_key_is_refused: retry() => key(), Retry, IdempotencyKey);
+refuses!(timeout_above_retry_is_refused: timeout() => replayed(retry()), Timeout, Retry);
+refuses!(witness_above_retry_is_refused: WitnessLayer::new() => replayed(retry()), Witness, Retry);
+refuses!(witness_above_sign_is_refused: WitnessLayer::new() => sign(), Witness, Sign);
+
+allows!(key_above_retry_works: key() => retry());
+allows!(retry_above_rate_limit_works: retry() => limit());
+allows!(rate_limit_above_sign_works: limit() => sign());
+allows!(connection_limit_above_sign_works: connections() => sign());
+allows!(sign_above_timeout_works: sign() => timeout());
+allows!(timeout_above_witness_works: timeout() => WitnessLayer::new());
+allows!(limits_within_limits_work: limit() => limit());
+
+/// What stands in between, and knows nothing of this family, does not hide who stands above.
+#[tokio::test]
+async fn a_wrong_order_is_seen_through_layers_of_others() {
+    let bottom = Bottom::default();
+    let inner = replayed(retry()).layer(limit().layer(bottom.service()));
+    let between = inner.map_request(|request: Request<_>| request);
+    let stack = WitnessLayer::new().layer(between.map_response(|response| response));
+    let error = stack.oneshot(post()).await.unwrap_err();
+    assert_names_both(&error, Stage::Witness, Stage::Retry);
+    assert_eq!(bottom.count(), 0);
+}
+
+/// However long it is in use.
+#[tokio::test]
+async fn a_wrong_order_is_refused_for_good() {
+    let bottom = Bottom::default();
+    let stack = sign().layer(replayed(retry()).layer(bottom.service()));
+    for _ in 0..3 * StageStamp::STAMPED {
+        stack.clone().oneshot(post()).await.unwrap_err();
+    }
+    assert_eq!(bottom.count(), 0);
+}
+
+/// The marks are left out after a while; a layer that is put into another stack leaves them again.
+#[tokio::test]
+async fn a_layer_that_has_long_worked_is_refused_in_another_stack() {
+    let bottom = Bottom::default();
+    let sign = sign();
+    let right = sign.layer(bottom.service());
+    for _ in 0..2 * StageStamp::STAMPED {
+        right.clone().oneshot(post()).await.unwrap();
+    }
+    let wrong = sign.layer(replayed(retry()).layer(bottom.service()));
+    let error = wrong.oneshot(post()).await.unwrap_err();
+    assert_names_both(&error, Stage::Sign, Stage::Retry);
+}
+
+/// A resend passes the lower layers a second time, and its marks are those of the first.
+#[tokio::test]
+async fn a_resend_is_no_second_layer() {
+    let bottom = Bottom::default();
+    let count = Arc::clone(&bottom.0);
+    let flaky = service_fn(move |_| {
+        let busy = count.fetch_add(1, Ordering::Relaxed) < 2;
+        let status = if busy { 503 } else { 200 };
+        async move { Response::builder().status(status).body(Body::default()) }
+    });
+    let retry = RetryLayer::builder()
+        .backoff(
+            tower_outcome::Backoff::new()
+                .base(Duration::ZERO)
+                .throttled_base(Duration::ZERO),
+        )
+        .build()
+        .unwrap();
+    let stack = retry.layer(limit().layer(timeout().layer(WitnessLayer::new().layer(flaky))));
+    let get = Request::get("https://venue.example/")
+        .body(Body::default())
+        .unwrap();
+    assert_eq!(stack.oneshot(get).await.unwrap().status(), 200);
+    assert_eq!(bottom.count(), 3);
+}
+
+/// A service that makes a request of its own out of another, through a whole stack of its own.
+#[tokio::test]
+async fn marks_can_be_taken_off_between_two_stacks() {
+    let bottom = Bottom::default();
+    let inner = retry().layer(bottom.service());
+    let between = tower::ServiceBuilder::new()
+        .map_request(|mut request: Request<Body>| {
+            Stage::forget_all(request.extensions_mut());
+            request
+        })
+        .service(inner);
+    let stack = retry().layer(between);
+    stack.oneshot(post()).await.unwrap();
+    assert_eq!(bottom.count(), 1);
+}
