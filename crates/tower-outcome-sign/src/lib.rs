@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "aws-sigv4")]
+mod aws;
 mod body;
 mod draft;
 mod error;
@@ -21,6 +23,8 @@ mod signing_time;
 mod template;
 mod validity;
 
+#[cfg(feature = "aws-sigv4")]
+pub use self::aws::{AwsCredentialSource, AwsCredentials, AwsSigner, SharedAwsCredentials};
 #[cfg(feature = "jwt")]
 pub use self::jwt::{JwtKey, JwtSigner};
 #[cfg(any(feature = "hmac", feature = "ed25519"))]

@@ -109,6 +109,21 @@ impl Request {
         find(&self.headers, name)
     }
 
+    /// Returns it as others know requests: with its target, headers in their order, and body.
+    ///
+    /// # Errors
+    ///
+    /// If its target or a header is none by the rules of `http`; the venue takes more than that.
+    pub fn to_http(&self) -> Result<http::Request<Bytes>, http::Error> {
+        let mut request = http::Request::builder()
+            .method(self.method.as_str())
+            .uri(self.path.as_str());
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.body(self.body.clone())
+    }
+
     /// Returns the name of the client, the header `x-client`.
     #[must_use]
     pub fn client(&self) -> Option<&str> {

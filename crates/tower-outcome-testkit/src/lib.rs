@@ -13,6 +13,7 @@ mod plan;
 mod probe;
 pub mod raw;
 mod script;
+mod signature;
 mod socket;
 mod venue;
 
@@ -24,4 +25,5 @@ pub use self::limit::{Ban, Limit, Window};
 pub use self::plan::{AtAccept, Plan};
 pub use self::probe::{Probe, ProbeHandle, ProbeLayer, ResponseFuture};
 pub use self::script::{Exhausted, Script};
+pub use self::signature::{Signature, Signed};
 pub use self::venue::{Builder, StartError, Venue};

@@ -77,6 +77,7 @@
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request |
+//! | `aws-sigv4` | `AwsSigner` for AWS Signature Version 4; implies `sign` |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
@@ -115,6 +116,8 @@ pub use tower_outcome_retry::{
 /// Signing each attempt last, with a fresh time and nonce.
 #[cfg(feature = "sign")]
 pub use tower_outcome_sign as sign;
+#[cfg(feature = "aws-sigv4")]
+pub use tower_outcome_sign::{AwsCredentials, AwsSigner};
 #[cfg(feature = "sign")]
 pub use tower_outcome_sign::{
     ClockOffset, Draft, Fresh, Nonces, SealLayer, Sign, SignError, SignLayer, Template, Verifier,

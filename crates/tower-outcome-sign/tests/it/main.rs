@@ -2,6 +2,8 @@
 #![cfg(all(feature = "hmac", feature = "jwt"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+#[cfg(feature = "aws-sigv4")]
+mod aws;
 mod clock;
 mod jwt;
 mod layer;

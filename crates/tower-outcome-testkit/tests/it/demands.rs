@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use tower_outcome_testkit::{
-    Answer, FreshTimestamp, Protocol, Request, RisingNonce, Sessions, Venue,
+    Answer, FreshTimestamp, Protocol, Request, RisingNonce, Sessions, Signature, Signed, Venue,
 };
 
 use crate::client::{client, order, send};
@@ -74,4 +74,46 @@ async fn closure_is_a_demand() {
     let venue = Venue::builder().demand(demand).start().unwrap();
     assert_eq!(status(&venue, "x-pass", "no").await, 403);
     assert_eq!(status(&venue, "x-pass", "yes").await, 200);
+}
+
+#[tokio::test]
+async fn signature_is_what_the_function_says() {
+    let now = Duration::from_millis(1_700_000_000_000);
+    // `wrong`, or a time in milliseconds, a nonce and a token; each may be missing.
+    let verify = |request: &http::Request<bytes::Bytes>| {
+        let mut parts = request.headers().get("x-sign")?.to_str().ok()?.split(' ');
+        let mut signed = Signed::new();
+        match parts.next()? {
+            "wrong" => return None,
+            "" => {}
+            time => signed = signed.time(Duration::from_millis(time.parse().ok()?)),
+        }
+        if let Some(nonce) = parts.next().filter(|part| !part.is_empty()) {
+            signed = signed.nonce(nonce.parse().ok()?);
+        }
+        Some(match parts.next() {
+            Some(token) => signed.token(token),
+            None => signed,
+        })
+    };
+    let demand = Signature::new(verify).window(Duration::from_millis(500), move || now);
+    let venue = Venue::builder().demand(demand).start().unwrap();
+    for (sign, expected) in [
+        ("wrong", 401),
+        ("1700000000000", 200),
+        ("1700000000000 5", 200),
+        ("1700000000000 5", 400),
+        ("1700000000000 4", 400),
+        ("1699999999499 9", 400),
+        ("1700000000501 9", 400),
+        (" 9", 400),
+        // What was refused used nothing up.
+        ("1700000000500 6 once", 200),
+        ("1700000000000 7 once", 400),
+        ("1700000000000 7 again", 200),
+    ] {
+        assert_eq!(status(&venue, "x-sign", sign).await, expected, "{sign}");
+    }
+    assert_eq!(status(&venue, "x-other", "1700000000000").await, 401);
+    assert_eq!(venue.ledger().applied("op"), 4);
 }
