@@ -25,6 +25,7 @@ mod progress;
 mod road;
 mod run;
 mod scenario;
+mod signing;
 mod strategy;
 mod summary;
 mod tally;

@@ -64,6 +64,8 @@ pub(crate) enum Fate {
     RateLimited,
     /// 418.
     Banned,
+    /// 401: its signature was too old.
+    Stale,
     /// A server error, or no whole answer in time.
     Failed,
 }
@@ -159,6 +161,7 @@ impl Sent {
             fate: match entry.answered {
                 Some(429) => Fate::RateLimited,
                 Some(418) => Fate::Banned,
+                Some(401) => Fate::Stale,
                 Some(200) if !cut_off => Fate::Answered,
                 _ => Fate::Failed,
             },

@@ -1,14 +1,16 @@
 //! What is asked and ordered when the market opens, and what the venue makes of it.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
 use tower_outcome_testkit as testkit;
-use tower_outcome_testkit::{Answer, Ban, Fault, Ledger, Limit, Plan, Point, StartError, Venue};
+use tower_outcome_testkit::{Answer, Ban, Fault, Ledger, Limit, Plan, Point, Venue};
+
+use crate::signing;
 
 /// A second of market time. Every wait in this program is in market time but one: `Retry-After`
 /// counts the whole seconds of the clock on the wall.
@@ -60,16 +62,18 @@ pub(crate) enum Kind {
 }
 
 /// Starts a venue with a bad day, the same one for the same seed.
-pub(crate) fn venue(seed: u64) -> Result<Venue, StartError> {
+pub(crate) fn venue(seed: u64) -> Result<Venue, Box<dyn Error>> {
     let book = Mutex::new(HashMap::new());
-    Venue::builder()
+    let venue = Venue::builder()
         .limit(Limit::sliding(REQUESTS_A_MINUTE, MINUTE))
         // Who is refused as often as it was let in does not listen.
         .ban(Ban::new(REQUESTS_A_MINUTE, MINUTE, 20 * SECOND))
         .latency(Duration::from_millis(3))
         .plan(bad_day(seed))
+        .demand(signing::demand()?)
         .answer(move |request| answer(&book, request))
-        .start()
+        .start()?;
+    Ok(venue)
 }
 
 /// Returns everything that the program wants, in no particular order.
@@ -159,7 +163,7 @@ impl Call {
     }
 
     /// Returns the request, the same for every attempt.
-    pub(crate) fn request(&self, venue: &Venue) -> Result<Request<Full<Bytes>>, http::Error> {
+    pub(crate) fn request(&self, venue: &Venue) -> Result<Request<Bytes>, http::Error> {
         let url = venue.url(&self.path);
         let (builder, body) = match self.kind {
             Kind::Query | Kind::Question => (Request::get(url), ""),
@@ -167,6 +171,6 @@ impl Call {
         };
         builder
             .header(Ledger::OPERATION_HEADER, &self.id)
-            .body(Full::from(body))
+            .body(Bytes::from(body))
     }
 }

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
 
 use crate::limiter::Limiter;
 
@@ -19,8 +18,8 @@ pub(crate) trait Strategy: Clone + Send + 'static {
     /// Its name in the results.
     const NAME: &'static str;
 
-    /// Sends a request as often as it sees fit, and says what it believes became of it.
-    fn send(&self, request: Request<Full<Bytes>>) -> impl Future<Output = Belief> + Send;
+    /// Signs a request, sends it as often as it sees fit, and says what it believes became of it.
+    fn send(&self, request: Request<Bytes>) -> impl Future<Output = Belief> + Send;
 
     /// What keeps it within the venue's limit, if anything does.
     fn limiter(&self) -> Option<Limiter> {

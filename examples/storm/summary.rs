@@ -12,10 +12,13 @@ use crate::tally::Tally;
 /// What each row says, and how it is read off a tally.
 type Row = (&'static str, fn(&Tally) -> String);
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     ("requests", |tally| tally.requests.to_string()),
     ("of these answered 429", |tally| {
         tally.rate_limited.to_string()
+    }),
+    ("of these with a stale signature", |tally| {
+        tally.stale.to_string()
     }),
     ("bans", |tally| tally.banned.to_string()),
     ("orders placed", |tally| {
@@ -58,19 +61,23 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
         "\nnaive and tower-retry send an order again whenever no good answer comes back\n\
          in time. Where the venue had acted, that placed it twice ({} and {} orders). Placed\n\
          orders that they gave up on are lost from view ({} and {}). Calling on while refused\n\
-         got them banned ({} and {} times).",
+         got them banned ({} and {} times). They sign a request once, and {} and {} came too\n\
+         late for their signature.",
         naive.applied_twice,
         tower_retry.applied_twice,
         naive.lost,
         tower_retry.lost,
         naive.banned,
         tower_retry.banned,
+        naive.stale,
+        tower_retry.stale,
     );
     println!(
         "\ntower-outcome stays within the limit: the sweep waits for it, orders do not. It\n\
-         sends an order again only if the venue provably did not act on it, however long no\n\
-         answer comes. Of {} orders it says that nobody on this side can know; the venue,\n\
-         asked what became of them, knows:",
+         signs each attempt when it goes out, however long it has waited, and sends an order\n\
+         again only if the venue provably did not act on it, however long no answer comes.\n\
+         Of {} orders it says that nobody on this side can know; the venue, asked what became of\n\
+         them, knows:",
         ours.unknown,
     );
     for (id, order) in runs.iter().flat_map(|run| &run.orders) {
@@ -100,7 +107,7 @@ fn table(tallies: &[Tally]) -> impl Iterator<Item = String> {
 
 /// The label to the left, the values to the right under the names.
 fn line(label: &str, values: impl Iterator<Item = String>) -> String {
-    let mut line = format!("{label:<29}");
+    let mut line = format!("{label:<31}");
     for value in values {
         line.push_str(&format!("{value:>15}"));
     }

@@ -19,6 +19,8 @@ pub(crate) struct Tally {
     pub(crate) requests: usize,
     /// Requests answered 429.
     pub(crate) rate_limited: usize,
+    /// Requests refused because their signature was too old.
+    pub(crate) stale: usize,
     /// How often the venue banned the program.
     pub(crate) banned: usize,
     /// Orders that were applied, however often.
@@ -59,6 +61,7 @@ impl Tally {
             }
         }
         let rate_limited = |sent: &&Sent| sent.fate == Fate::RateLimited;
+        let stale = |sent: &&Sent| sent.fate == Fate::Stale;
         let unknown = |order: &&Order| order.belief == Belief::Unknown;
         let lost = |(call, order): &(&String, &Order)| {
             order.belief == Belief::Failed && applied.contains_key(call)
@@ -68,6 +71,7 @@ impl Tally {
             name: run.strategy,
             requests: run.sent.len(),
             rate_limited: run.sent.iter().filter(rate_limited).count(),
+            stale: run.sent.iter().filter(stale).count(),
             banned: run.bans,
             orders_applied: applied.len(),
             applied_twice: applied.values().filter(|times| times.len() > 1).count(),

@@ -82,8 +82,8 @@ impl Mark {
         match (sent.kind, sent.fate) {
             (Kind::Query, Fate::Answered) => Self::Answered,
             (Kind::Query, Fate::Failed) => Self::QueryFailed,
-            (Kind::Query, Fate::RateLimited | Fate::Banned) => Self::QueryRefused,
-            (Kind::Order, Fate::RateLimited | Fate::Banned) => Self::Refused,
+            (Kind::Query, Fate::RateLimited | Fate::Banned | Fate::Stale) => Self::QueryRefused,
+            (Kind::Order, Fate::RateLimited | Fate::Banned | Fate::Stale) => Self::Refused,
             (Kind::Order, _) if again => Self::PlacedAgain,
             (Kind::Order, Fate::Answered) => Self::Placed,
             (Kind::Order, Fate::Failed) if sent.applied => Self::PlacedUnseen,

@@ -1,6 +1,6 @@
 //! The loop that everybody writes first.
 
-use std::io;
+use std::error::Error;
 
 use bytes::Bytes;
 use http::Request;
@@ -8,24 +8,28 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{sleep, timeout};
+use tower_outcome::Template;
 
 use super::{Belief, Strategy};
 use crate::road::Road;
 use crate::scenario::{PATIENCE, SECOND};
+use crate::signing;
 
 const TRIES: usize = 3;
 
-/// Tries three times, a second apart, whatever went wrong, and waits ten seconds for each answer.
+/// Tries three times, a second apart, whatever went wrong, and waits ten seconds for each answer. Signs once.
 #[derive(Clone)]
 pub(crate) struct Naive {
     client: Client<Road, Full<Bytes>>,
+    template: Template,
 }
 
 // === impl Naive ===
 
 impl Naive {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         Ok(Self {
+            template: signing::template()?,
             client: Client::builder(TokioExecutor::new()).build(Road::new()?),
         })
     }
@@ -43,7 +47,11 @@ impl Naive {
 impl Strategy for Naive {
     const NAME: &'static str = "naive";
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Belief {
+    async fn send(&self, request: Request<Bytes>) -> Belief {
+        // Before the loop, as one does.
+        let Ok(request) = signing::sign(&self.template, request) else {
+            return Belief::Failed;
+        };
         for _ in 0..TRIES {
             if let Ok(Some(answer)) = timeout(PATIENCE, self.attempt(request.clone())).await {
                 return Belief::Done(answer);

@@ -15,14 +15,15 @@ use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_outcome::{
     Backoff, BoxError, CallReport, Class, ConfigError, ConnectTimeoutLayer, Deadline,
     DeadlineLayer, Failure, Guard, HttpClassifier, Limit, Outcome, RateBudget, RateLimitLayer,
-    Reason, RetryBudget, RetryLayer, Routes, Scope, Ticket, TimeoutLayer, Timeouts,
-    WitnessConnector, WitnessLayer,
+    Reason, RetryBudget, RetryLayer, Routes, Scope, SignLayer, Template, Ticket, TimeoutLayer,
+    Timeouts, WitnessConnector, WitnessLayer,
 };
 
 use super::{Belief, Strategy};
 use crate::limiter::{Limiter, Watch};
 use crate::road::Road;
 use crate::scenario::{MINUTE, PATIENCE, REQUESTS_A_MINUTE, SECOND};
+use crate::signing;
 
 /// How many answers may break off or stall.
 const ANSWERS: usize = 3;
@@ -85,6 +86,8 @@ impl TowerOutcome {
             .layer(rate_limit)
             // For the table only: when a permit is no longer in use.
             .map_future(move |request| watch.clone().until_over(request))
+            // Below everything that waits: each attempt is signed when it goes out.
+            .layer(sign()?)
             // Below the limiter: time in its queue is nobody's attempt.
             .layer(TimeoutLayer::new(&timeouts))
             .layer(WitnessLayer::new())
@@ -99,7 +102,8 @@ impl TowerOutcome {
 impl Strategy for TowerOutcome {
     const NAME: &'static str = "tower-outcome";
 
-    async fn send(&self, mut request: Request<Full<Bytes>>) -> Belief {
+    async fn send(&self, request: Request<Bytes>) -> Belief {
+        let mut request = request.map(Full::new);
         if request.method() == Method::POST {
             let deadline = Deadline::after(ORDER_WITHIN);
             request.extensions_mut().insert(deadline);
@@ -136,6 +140,15 @@ fn timeouts() -> Result<Timeouts, ConfigError> {
         .attempt(PATIENCE)
         .connect(SECOND * 31 / 10)
         .read_idle(20 * SECOND)
+        .build()
+}
+
+fn sign() -> Result<SignLayer<Template>, ConfigError> {
+    SignLayer::builder(signing::template()?)
+        // The default, half a second, in market time.
+        .margin(SECOND / 2)
+        // This program talks to one venue, whose address only its requests know.
+        .any_origin()
         .build()
 }
 

@@ -14,10 +14,12 @@ use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker
 use tower::timeout::Timeout;
 use tower::util::rng::HasherRng;
 use tower::{BoxError, ServiceBuilder, ServiceExt, retry};
+use tower_outcome::Template;
 
 use super::{Belief, Strategy};
 use crate::road::Road;
 use crate::scenario::{PATIENCE, SECOND};
+use crate::signing;
 
 const RETRIES: usize = 3;
 
@@ -25,6 +27,7 @@ const RETRIES: usize = 3;
 #[derive(Clone)]
 pub(crate) struct TowerRetry {
     service: Retry<Policy, Timeout<Client<Road, Full<Bytes>>>>,
+    template: Template,
 }
 
 #[derive(Clone)]
@@ -45,6 +48,7 @@ impl TowerRetry {
             backoff: backoff.make_backoff(),
         };
         Ok(Self {
+            template: signing::template()?,
             service: ServiceBuilder::new()
                 .layer(retry::RetryLayer::new(policy))
                 .timeout(PATIENCE)
@@ -56,7 +60,11 @@ impl TowerRetry {
 impl Strategy for TowerRetry {
     const NAME: &'static str = "tower-retry";
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Belief {
+    async fn send(&self, request: Request<Bytes>) -> Belief {
+        // A policy is shown a copy of the request, so it is signed above.
+        let Ok(request) = signing::sign(&self.template, request) else {
+            return Belief::Failed;
+        };
         match self.service.clone().oneshot(request).await {
             Ok(response) if response.status().is_success() => {
                 // tower's Timeout ends with the head of the answer.
