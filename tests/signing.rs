@@ -16,7 +16,9 @@ use tower_outcome::{
     RetryLayer, SealLayer, SignLayer, Stage, SystemClock, Template, Verifier, WitnessConnector,
     WitnessLayer, WrongOrder,
 };
-use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Plan, Venue};
+use tower_outcome_testkit::{Fault, Ledger, Plan, Signature, Signed, Venue};
+
+mod templates;
 
 /// How old a signature may be; the waits below are several times as long.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -30,19 +32,10 @@ fn template() -> Template {
 /// A venue that checks signatures, and has a bad day.
 fn venue() -> Venue {
     let verifier = Verifier::new(template());
-    let demand = move |request: &testkit::Request| {
-        let mut received = Request::builder()
-            .method(request.method.as_str())
-            .uri(request.path.as_str());
-        for (name, value) in &request.headers {
-            received = received.header(name, value);
-        }
-        let received = received.body(request.body.clone()).unwrap();
-        match verifier.verify(&received, SystemClock::new().now()) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Answer::status(401)),
-        }
-    };
+    let demand = Signature::new(move |received: &Request<Bytes>| {
+        let verified = verifier.verify(received, SystemClock::new().now());
+        verified.ok().map(|_| Signed::new())
+    });
     Venue::builder()
         .demand(demand)
         .plan(Plan::new(11).rate(0.2).fault(1, Fault::status(503, false)))
@@ -94,13 +87,29 @@ where
     B::Data: Send,
     B::Error: std::fmt::Debug + Send,
 {
-    let mut calls = JoinSet::new();
-    for call in 0..CALLS {
-        let request = Request::post(venue.url("/v5/order/create?category=linear"))
+    let order = || Request::post(venue.url("/v5/order/create?category=linear"));
+    calls(stack, |call| {
+        order()
             .header(Ledger::OPERATION_HEADER, call.to_string())
             .header("idempotency-key", call.to_string())
             .body(Full::new(Bytes::from("buy 1")))
-            .unwrap();
+            .unwrap()
+    })
+    .await
+}
+
+async fn calls<S, B>(stack: S, request: impl Fn(usize) -> Request<Full<Bytes>>) -> u32
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Debug + Send,
+{
+    let mut calls = JoinSet::new();
+    for call in 0..CALLS {
+        let request = request(call);
         let stack = stack.clone();
         calls.spawn(async move {
             let result = stack.oneshot(request).await;

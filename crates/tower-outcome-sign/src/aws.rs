@@ -31,14 +31,14 @@ pub use self::credentials::{AwsCredentialSource, AwsCredentials, SharedAwsCreden
 /// encoded twice, without dot segments. What goes over the wire is what the caller wrote.
 ///
 /// Signed are the method, target, body, and all headers of the caller but those that are for the next
-/// hop alone or belong to tracing and user agents. The caller sets neither `authorization` nor what
-/// begins with `x-amz-date`, `x-amz-security-token` or `x-amz-content-sha256`: that is a conflict.
+/// hop alone or belong to tracing and user agents. What the signer sets the caller may not, nor an
+/// `authorization` of its own: that is a conflict.
 ///
 /// ```
 /// use tower_outcome_sign::{AwsCredentials, AwsSigner, SignLayer};
 ///
 /// # fn main() -> Result<(), tower_outcome_core::ConfigError> {
-/// let credentials = AwsCredentials::new("AKIDEXAMPLE", "the secret".replace(' ', "-").as_str())?;
+/// let credentials = AwsCredentials::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")?;
 /// let layer = SignLayer::builder(AwsSigner::new(credentials, "us-east-1", "dynamodb")?)
 ///     .origin("https://dynamodb.us-east-1.amazonaws.com")
 ///     .build()?;
