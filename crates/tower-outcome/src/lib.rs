@@ -76,7 +76,7 @@
 //! |---|---|
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
-//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request |
+//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request, HTTP Message Signatures |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
@@ -84,7 +84,7 @@
 //! | `h2` | delivery evidence of HTTP/2 streams |
 //! | `tonic` | delivery evidence of tonic channels |
 //! | `io` | delivery evidence of bare I/O errors |
-//! | `full` | all of them |
+//! | `full` | all of them, and ECDSA and RSA keys for `sign` |
 //!
 //! Evidence features add proofs: with one switched on, a failure that would be
 //! [`Delivery::MaybeSent`] may become [`Delivery::NotSent`] or [`Delivery::Refused`]. None takes a

@@ -4,7 +4,11 @@
 
 mod clock;
 mod jwt;
+#[cfg(any(feature = "ecdsa", feature = "rsa"))]
+mod keys;
 mod layer;
+#[cfg(feature = "message-signatures")]
+mod messages;
 mod nonces;
 mod support;
 mod templates;
