@@ -385,3 +385,6 @@ fn verified(key: &ed25519_dalek::VerifyingKey, message: &[u8], signature: &[u8])
     let signature = ed25519_dalek::Signature::from_slice(signature).ok();
     signature.is_some_and(|signature| key.verify_strict(message, &signature).is_ok())
 }
+
+#[cfg(test)]
+mod tests;

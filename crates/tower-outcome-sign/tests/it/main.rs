@@ -10,6 +10,7 @@ mod layer;
 #[cfg(feature = "message-signatures")]
 mod messages;
 mod nonces;
+mod secrets;
 mod support;
 mod templates;
 mod vectors;

@@ -9,7 +9,10 @@ use ring::{
         RSA_PSS_SHA512, RsaEncoding, RsaKeyPair, RsaParameters, UnparsedPublicKey,
     },
 };
-use spki::{ObjectIdentifier, SubjectPublicKeyInfoRef, der::Decode};
+use spki::{
+    ObjectIdentifier, SubjectPublicKeyInfoRef,
+    der::{Decode, Reader, SliceReader, asn1::UintRef},
+};
 use tower_outcome_core::ConfigError;
 use zeroize::Zeroizing;
 
@@ -72,7 +75,7 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// If it is none. A key of another size is one with which nothing verifies.
+    /// If it is none, or of another size.
     pub fn rsa_sha256_public_pem(pem: &str) -> Result<Self, ConfigError> {
         PublicKey::read(pem, Scheme::V15).map(|key| Self(Kind::RsaPublic(key)))
     }
@@ -128,7 +131,7 @@ impl PrivateKey {
 
 impl PublicKey {
     fn read(pem: &str, scheme: Scheme) -> Result<Self, ConfigError> {
-        let expected = "the PEM of a public RSA key";
+        let expected = "the PEM of a public RSA key of 2048 to 8192 bits";
         let (label, der) = decode(pem, expected)?;
         let key = match label {
             "RSA PUBLIC KEY" => Some(&der[..]),
@@ -138,7 +141,7 @@ impl PublicKey {
                 .and_then(|info| info.subject_public_key.as_bytes()),
             _ => None,
         };
-        match key {
+        match key.filter(|key| verifies(key)) {
             Some(key) => Ok(Self {
                 scheme,
                 der: Arc::from(key),
@@ -177,6 +180,25 @@ impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.public.algorithm())
     }
+}
+
+/// Whether a public key is one (RFC 8017, appendix A.1.1), of a size with which is verified.
+fn verifies(der: &[u8]) -> bool {
+    let modulus = SliceReader::new(der).and_then(|mut reader| {
+        let modulus = reader.sequence(|reader| {
+            let modulus = UintRef::decode(reader)?;
+            UintRef::decode(reader).map(|_exponent| modulus)
+        });
+        // Nothing may follow.
+        reader.finish().and(modulus)
+    });
+    modulus.is_ok_and(|modulus| match modulus.as_bytes() {
+        bytes @ [first, ..] => {
+            let zeros = usize::try_from(first.leading_zeros()).unwrap_or(0);
+            (2048..=8192).contains(&(bytes.len() * 8 - zeros))
+        }
+        [] => false,
+    })
 }
 
 /// Decodes a PEM into its label and bytes, which are overwritten when they are dropped.
