@@ -7,6 +7,7 @@
 
 mod bodiless;
 mod limits;
+mod messages;
 mod reuse;
 mod signing;
 mod timeout;

@@ -122,6 +122,9 @@ impl MessageSigner {
     }
 
     /// Writes what is covered and the parameters, as in `("@method");created=1618884473`.
+    ///
+    /// Their order is for the signer to choose, and signed. It is that of RFC 9421, section 2.3: there are
+    /// verifiers that put them back into it.
     fn input(&self, parameters: &Parameters) -> Result<String, SignError> {
         let mut text = String::with_capacity(256);
         let mut list = ListSerializer::with_buffer(&mut text);
@@ -139,9 +142,9 @@ impl MessageSigner {
             }
         }
         for (name, text) in [
-            ("keyid", &self.key_id),
-            ("alg", &self.algorithm),
             ("nonce", &parameters.nonce),
+            ("alg", &self.algorithm),
+            ("keyid", &self.key_id),
             ("tag", &self.tag),
         ] {
             if let Some(text) = text {

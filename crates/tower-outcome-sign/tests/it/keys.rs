@@ -258,7 +258,7 @@ fn messages_are_signed_with_each_kind_of_key() {
         let order = request("POST", "https://a.test/order", "buy");
         let signed = sign(&signer, order, &fresh_ms(0)).unwrap();
         let input = header(&signed, "signature-input");
-        assert!(input.ends_with(&format!(";alg=\"{name}\"")), "{input}");
+        assert!(input.contains(&format!(";alg=\"{name}\"")), "{input}");
         let verifier = |key: Key| {
             let builder = MessageVerifier::builder().key("k", key);
             builder.require([Component::path()]).build().unwrap()

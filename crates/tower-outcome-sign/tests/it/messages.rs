@@ -449,7 +449,7 @@ fn parameters_are_those_of_the_attempt() {
     let signed = signed(all(), request("GET", "https://example.com/", ""));
     assert_eq!(
         header(&signed, "signature-input"),
-        r#"sig1=("@method");created=1618884473;expires=1618884503;keyid="test-shared-secret";alg="hmac-sha256";nonce="n-1";tag="app""#
+        r#"sig1=("@method");created=1618884473;expires=1618884503;nonce="n-1";alg="hmac-sha256";keyid="test-shared-secret";tag="app""#
     );
     let verified = verifier().tag("app").build().unwrap();
     let verified = verified.verify(&signed, at_ms(CREATED * 1000)).unwrap();
