@@ -7,6 +7,7 @@
 
 mod bodiless;
 mod limits;
+mod messages;
 mod order;
 mod reuse;
 mod signing;

@@ -18,6 +18,8 @@ use self::json::Object;
 /// Sends a JSON Web Token (RFC 7519) of its own with each request, bound to its method, host and path,
 /// as a bearer in `Authorization`.
 ///
+/// Coinbase hands out Ed25519 keys in base64, and with the feature `ecdsa` also P-256 keys in PEM will do.
+///
 /// ```
 /// use tower_outcome_sign::{JwtKey, JwtSigner};
 ///

@@ -10,6 +10,8 @@ mod future;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod layer;
+#[cfg(feature = "message-signatures")]
+mod message;
 mod nonces;
 mod offset;
 mod origin;
@@ -19,7 +21,12 @@ mod secret;
 mod service;
 mod sign;
 mod signing_time;
-#[cfg(any(feature = "hmac", feature = "ed25519"))]
+#[cfg(any(
+    feature = "ecdsa",
+    feature = "ed25519",
+    feature = "hmac",
+    feature = "rsa"
+))]
 mod template;
 mod validity;
 
@@ -27,7 +34,17 @@ mod validity;
 pub use self::aws::{AwsCredentialSource, AwsCredentials, AwsSigner, SharedAwsCredentials};
 #[cfg(feature = "jwt")]
 pub use self::jwt::{JwtKey, JwtSigner};
-#[cfg(any(feature = "hmac", feature = "ed25519"))]
+#[cfg(feature = "message-signatures")]
+pub use self::message::{
+    Component, DigestAlgorithm, FieldType, MessageSigner, MessageSignerBuilder, MessageVerifier,
+    MessageVerifierBuilder, VerifiedMessage,
+};
+#[cfg(any(
+    feature = "ecdsa",
+    feature = "ed25519",
+    feature = "hmac",
+    feature = "rsa"
+))]
 pub use self::template::{
     HashAlgorithm, Key, Part, Template, TemplateBuilder, TextEncoding, Verified, Verifier,
     VerifyError,

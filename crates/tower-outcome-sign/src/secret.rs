@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-#[cfg(any(feature = "hmac", feature = "ed25519"))]
+#[cfg(any(
+    feature = "ecdsa",
+    feature = "ed25519",
+    feature = "hmac",
+    feature = "rsa"
+))]
 use tower_outcome_core::ConfigError;
 use zeroize::Zeroizing;
 
@@ -28,7 +33,12 @@ impl Secret {
     /// # Errors
     ///
     /// If it is empty or no base64. The error does not contain it.
-    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    #[cfg(any(
+        feature = "ecdsa",
+        feature = "ed25519",
+        feature = "hmac",
+        feature = "rsa"
+    ))]
     pub fn base64(text: &str) -> Result<Self, ConfigError> {
         use base64ct::{Base64Unpadded, Encoding};
 
@@ -43,7 +53,12 @@ impl Secret {
     /// # Errors
     ///
     /// If it is empty, of odd length or not hexadecimal. The error does not contain it.
-    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    #[cfg(any(
+        feature = "ecdsa",
+        feature = "ed25519",
+        feature = "hmac",
+        feature = "rsa"
+    ))]
     pub fn hex(text: &str) -> Result<Self, ConfigError> {
         let bytes =
             base16ct::mixed::decode_vec(text).map_err(|_| rejected("pairs of hex digits"))?;
@@ -51,7 +66,12 @@ impl Secret {
     }
 
     /// Refuses an empty key: it is what a variable that was not set turns into.
-    #[cfg(any(feature = "hmac", feature = "ed25519"))]
+    #[cfg(any(
+        feature = "ecdsa",
+        feature = "ed25519",
+        feature = "hmac",
+        feature = "rsa"
+    ))]
     pub(crate) fn not_empty(self) -> Result<Self, ConfigError> {
         if self.0.is_empty() {
             return Err(ConfigError::new("secret", Redacted("empty"), "a key"));
@@ -83,7 +103,23 @@ impl fmt::Debug for Redacted {
     }
 }
 
-#[cfg(any(feature = "hmac", feature = "ed25519"))]
+#[cfg(any(
+    feature = "ecdsa",
+    feature = "ed25519",
+    feature = "hmac",
+    feature = "rsa"
+))]
 pub(crate) fn rejected(expected: &'static str) -> ConfigError {
     ConfigError::new("secret", Redacted("[redacted]"), expected)
+}
+
+/// Refuses a PEM that has lost its line breaks on the way through a shell or a JSON file.
+#[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+pub(crate) fn unbroken(pem: &str) -> Result<(), ConfigError> {
+    if pem.contains("\\n") {
+        return Err(rejected(
+            "a PEM with line breaks, not with a backslash and an n in their place",
+        ));
+    }
+    Ok(())
 }

@@ -17,6 +17,10 @@ mod part;
 mod venues;
 mod verify;
 
+#[cfg(feature = "message-signatures")]
+pub(crate) use self::eval::unescaped;
+#[cfg(all(feature = "ecdsa", feature = "jwt"))]
+pub(crate) use self::key::ecdsa;
 #[cfg(feature = "jwt")]
 pub(crate) use self::key::ed25519;
 pub use self::{

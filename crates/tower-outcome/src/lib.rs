@@ -76,7 +76,9 @@
 //! |---|---|
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
-//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request |
+//! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request, HTTP Message Signatures |
+//! | `ecdsa` | ECDSA keys for signers and tokens; implies `sign` |
+//! | `rsa` | RSA keys for signers; implies `sign` |
 //! | `aws-sigv4` | `AwsSigner` for AWS Signature Version 4; implies `sign` |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |

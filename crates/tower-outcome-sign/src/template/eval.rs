@@ -191,7 +191,7 @@ fn sorted_form(body: &[u8], out: &mut dyn FnMut(&[u8])) -> Result<(), SignError>
 }
 
 /// Undoes the escapes of a form. What is no escape stays as it is.
-pub(super) fn unescaped(text: &str) -> Vec<u8> {
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

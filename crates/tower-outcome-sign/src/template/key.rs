@@ -8,14 +8,23 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 #[cfg(feature = "hmac")]
 use sha2::{Sha256, Sha384, Sha512};
+#[cfg(any(feature = "ed25519", feature = "hmac"))]
 use tower_outcome_core::ConfigError;
 
 use super::{Part, eval::Eval};
-use crate::{Draft, Secret, SignError};
+#[cfg(any(feature = "ed25519", feature = "hmac"))]
+use crate::Secret;
+use crate::{Draft, SignError};
+
+#[cfg(feature = "ecdsa")]
+pub(crate) mod ecdsa;
+#[cfg(feature = "rsa")]
+mod rsa;
 
 /// A key and what is done with it.
 ///
-/// `Debug` shows the algorithm. Keys are overwritten when they are dropped.
+/// `Debug` shows the algorithm. Keys are overwritten when they are dropped, but for those of RSA: the
+/// crate that signs with them leaves what it made of them to the allocator.
 #[derive(Clone)]
 pub struct Key(Kind);
 
@@ -33,6 +42,14 @@ enum Kind {
     Ed25519(Box<ed25519_dalek::SigningKey>),
     #[cfg(feature = "ed25519")]
     Ed25519Public(Box<ed25519_dalek::VerifyingKey>),
+    #[cfg(feature = "ecdsa")]
+    P256(Box<p256::ecdsa::SigningKey>),
+    #[cfg(feature = "ecdsa")]
+    P256Public(Box<p256::ecdsa::VerifyingKey>),
+    #[cfg(feature = "rsa")]
+    Rsa(rsa::PrivateKey),
+    #[cfg(feature = "rsa")]
+    RsaPublic(rsa::PublicKey),
 }
 
 // === impl Key ===
@@ -97,11 +114,8 @@ impl Key {
     pub fn ed25519_pem(pem: &str) -> Result<Self, ConfigError> {
         use ed25519_dalek::{SigningKey, pkcs8::DecodePrivateKey};
 
-        if pem.contains("\\n") {
-            let expected = "a PEM with line breaks, not with a backslash and an n in their place";
-            return Err(crate::secret::rejected(expected));
-        }
-        match SigningKey::from_pkcs8_pem(pem) {
+        crate::secret::unbroken(pem)?;
+        match SigningKey::from_pkcs8_pem(pem.trim()) {
             Ok(key) => Ok(Self(Kind::Ed25519(Box::new(key)))),
             Err(_) => Err(crate::secret::rejected(
                 "an Ed25519 key in the PEM form of PKCS#8",
@@ -120,6 +134,21 @@ impl Key {
         match key {
             Some(key) => Ok(Self(Kind::Ed25519Public(Box::new(key)))),
             None => Err(crate::secret::rejected("a public Ed25519 key of 32 bytes")),
+        }
+    }
+
+    /// Makes a key that can only verify, from the PEM of a public Ed25519 key (RFC 8410).
+    ///
+    /// # Errors
+    ///
+    /// If it is none.
+    pub fn ed25519_public_pem(pem: &str) -> Result<Self, ConfigError> {
+        use ed25519_dalek::{VerifyingKey, pkcs8::DecodePublicKey};
+
+        crate::secret::unbroken(pem)?;
+        match VerifyingKey::from_public_key_pem(pem.trim()) {
+            Ok(key) => Ok(Self(Kind::Ed25519Public(Box::new(key)))),
+            Err(_) => Err(crate::secret::rejected("the PEM of a public Ed25519 key")),
         }
     }
 }
@@ -147,15 +176,8 @@ impl Key {
             Kind::HmacSha512(mac) => {
                 Ok(fed(mac, parts, eval, draft)?.finalize().as_bytes().to_vec())
             }
-            #[cfg(feature = "ed25519")]
-            Kind::Ed25519(key) => {
-                use ed25519_dalek::Signer;
-
-                let message = eval.collect(parts, draft)?;
-                Ok(key.sign(&message).to_bytes().to_vec())
-            }
-            #[cfg(feature = "ed25519")]
-            Kind::Ed25519Public(_) => Err(SignError::missing("private key")),
+            #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+            _ => self.sign_bytes(&eval.collect(parts, draft)?),
         }
     }
 
@@ -184,14 +206,96 @@ impl Key {
             Kind::HmacSha512(mac) => Ok(fed(mac, parts, eval, draft)?
                 .verify_slice(signature)
                 .is_ok()),
+            #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+            _ => Ok(self.verify_bytes(&eval.collect(parts, draft)?, signature)),
+        }
+    }
+
+    /// Signs bytes that are there already.
+    #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        match &self.0 {
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha1(mac) => Ok(whole(mac, message).finalize().as_bytes().to_vec()),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha256(mac) => Ok(whole(mac, message).finalize().as_bytes().to_vec()),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha384(mac) => Ok(whole(mac, message).finalize().as_bytes().to_vec()),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha512(mac) => Ok(whole(mac, message).finalize().as_bytes().to_vec()),
             #[cfg(feature = "ed25519")]
-            Kind::Ed25519(key) => verified(
-                &key.verifying_key(),
-                &eval.collect(parts, draft)?,
-                signature,
-            ),
+            Kind::Ed25519(key) => {
+                use ed25519_dalek::Signer;
+
+                Ok(key.sign(message).to_bytes().to_vec())
+            }
             #[cfg(feature = "ed25519")]
-            Kind::Ed25519Public(key) => verified(key, &eval.collect(parts, draft)?, signature),
+            Kind::Ed25519Public(_) => Err(SignError::missing("private key")),
+            #[cfg(feature = "ecdsa")]
+            Kind::P256(key) => Ok(ecdsa::sign(key, message)),
+            #[cfg(feature = "ecdsa")]
+            Kind::P256Public(_) => Err(SignError::missing("private key")),
+            #[cfg(feature = "rsa")]
+            Kind::Rsa(key) => key.sign(message),
+            #[cfg(feature = "rsa")]
+            Kind::RsaPublic(_) => Err(SignError::missing("private key")),
+        }
+    }
+
+    /// Checks a signature of bytes that are there already, in constant time.
+    #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &[u8]) -> bool {
+        match &self.0 {
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha1(mac) => whole(mac, message).verify_slice(signature).is_ok(),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha256(mac) => whole(mac, message).verify_slice(signature).is_ok(),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha384(mac) => whole(mac, message).verify_slice(signature).is_ok(),
+            #[cfg(feature = "hmac")]
+            Kind::HmacSha512(mac) => whole(mac, message).verify_slice(signature).is_ok(),
+            #[cfg(feature = "ed25519")]
+            Kind::Ed25519(key) => verified(&key.verifying_key(), message, signature),
+            #[cfg(feature = "ed25519")]
+            Kind::Ed25519Public(key) => verified(key, message, signature),
+            #[cfg(feature = "ecdsa")]
+            Kind::P256(key) => ecdsa::verify(key.verifying_key(), message, signature),
+            #[cfg(feature = "ecdsa")]
+            Kind::P256Public(key) => ecdsa::verify(key, message, signature),
+            #[cfg(feature = "rsa")]
+            Kind::Rsa(key) => key.public().verify(message, signature),
+            #[cfg(feature = "rsa")]
+            Kind::RsaPublic(key) => key.verify(message, signature),
+        }
+    }
+
+    /// The name of the algorithm in HTTP Message Signatures (RFC 9421, section 6.2.2), if it has one
+    /// there.
+    #[cfg(feature = "message-signatures")]
+    pub(crate) const fn message_algorithm(&self) -> Option<&'static str> {
+        match &self.0 {
+            Kind::HmacSha256(_) => Some("hmac-sha256"),
+            Kind::Ed25519(_) | Kind::Ed25519Public(_) => Some("ed25519"),
+            #[cfg(feature = "ecdsa")]
+            Kind::P256(_) | Kind::P256Public(_) => Some("ecdsa-p256-sha256"),
+            #[cfg(feature = "rsa")]
+            Kind::Rsa(key) => Some(key.public().message_algorithm()),
+            #[cfg(feature = "rsa")]
+            Kind::RsaPublic(key) => Some(key.message_algorithm()),
+            Kind::HmacSha1(_) | Kind::HmacSha384(_) | Kind::HmacSha512(_) => None,
+        }
+    }
+
+    /// Whether it can sign.
+    #[cfg(feature = "message-signatures")]
+    pub(crate) const fn signs(&self) -> bool {
+        match &self.0 {
+            Kind::Ed25519Public(_) => false,
+            #[cfg(feature = "ecdsa")]
+            Kind::P256Public(_) => false,
+            #[cfg(feature = "rsa")]
+            Kind::RsaPublic(_) => false,
+            _ => true,
         }
     }
 
@@ -209,6 +313,14 @@ impl Key {
             Kind::Ed25519(_) => "Ed25519",
             #[cfg(feature = "ed25519")]
             Kind::Ed25519Public(_) => "Ed25519, public",
+            #[cfg(feature = "ecdsa")]
+            Kind::P256(_) => "ECDSA P-256 SHA-256",
+            #[cfg(feature = "ecdsa")]
+            Kind::P256Public(_) => "ECDSA P-256 SHA-256, public",
+            #[cfg(feature = "rsa")]
+            Kind::Rsa(key) => key.public().algorithm(),
+            #[cfg(feature = "rsa")]
+            Kind::RsaPublic(key) => key.algorithm(),
         }
     }
 }
@@ -242,6 +354,16 @@ fn fed<M: Mac + Clone>(
     Ok(mac)
 }
 
+#[cfg(all(
+    feature = "hmac",
+    any(feature = "ecdsa", feature = "ed25519", feature = "rsa")
+))]
+fn whole<M: Mac + Clone>(mac: &M, message: &[u8]) -> M {
+    let mut mac = mac.clone();
+    mac.update(message);
+    mac
+}
+
 /// Reads a key from its seed, or from the seed and the public half.
 #[cfg(feature = "ed25519")]
 pub(crate) fn ed25519(secret: &Secret) -> Result<ed25519_dalek::SigningKey, ConfigError> {
@@ -259,11 +381,10 @@ pub(crate) fn ed25519(secret: &Secret) -> Result<ed25519_dalek::SigningKey, Conf
 }
 
 #[cfg(feature = "ed25519")]
-fn verified(
-    key: &ed25519_dalek::VerifyingKey,
-    message: &[u8],
-    signature: &[u8],
-) -> Result<bool, SignError> {
+fn verified(key: &ed25519_dalek::VerifyingKey, message: &[u8], signature: &[u8]) -> bool {
     let signature = ed25519_dalek::Signature::from_slice(signature).ok();
-    Ok(signature.is_some_and(|signature| key.verify_strict(message, &signature).is_ok()))
+    signature.is_some_and(|signature| key.verify_strict(message, &signature).is_ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,13 @@ use tower_outcome_core::ConfigError;
 
 #[cfg(feature = "hmac")]
 use super::HashAlgorithm;
-use super::{Key, Part, Template, TextEncoding};
-use crate::{Secret, Unit};
+use super::Template;
+#[cfg(any(feature = "ed25519", feature = "hmac", feature = "rsa"))]
+use super::{Key, Part, TextEncoding};
+#[cfg(any(feature = "ed25519", feature = "hmac"))]
+use crate::Secret;
+#[cfg(any(feature = "ed25519", feature = "hmac", feature = "rsa"))]
+use crate::Unit;
 
 impl Template {
     /// Changes how long after its time the server is to accept a request.
@@ -407,6 +412,20 @@ impl Template {
     }
 }
 
+#[cfg(feature = "rsa")]
+impl Template {
+    /// Binance, with an RSA key in a PEM; otherwise as with an HMAC key. The signature is PKCS#1 v1.5
+    /// with SHA-256.
+    ///
+    /// # Errors
+    ///
+    /// If the PEM is none.
+    pub fn binance_rsa(key_id: &str, pem: &str) -> Result<Self, ConfigError> {
+        binance(key_id, Key::rsa_sha256_pem(pem)?, TextEncoding::Base64)
+    }
+}
+
+#[cfg(any(feature = "ed25519", feature = "hmac", feature = "rsa"))]
 fn binance(key_id: &str, key: Key, encoding: TextEncoding) -> Result<Template, ConfigError> {
     Template::builder(key)
         .key_id(key_id)

@@ -64,6 +64,12 @@ pub enum VerifyError {
     Malformed,
     /// The signature is not that of this request under this key.
     Mismatch,
+    /// Something is not signed that has to be.
+    NotCovered,
+    /// The signature is right, and the body is not the one whose digest was signed.
+    BodyMismatch,
+    /// It was signed with a key of a name that is not known.
+    UnknownKey,
     /// The signature is right, and older than is tolerated.
     TooOld,
     /// The signature is right, and of a time that has not come.
@@ -231,6 +237,9 @@ impl fmt::Display for VerifyError {
             Self::Missing => "a part of the signature is missing",
             Self::Malformed => "a part of the signature is malformed",
             Self::Mismatch => "the signature is not that of the request",
+            Self::NotCovered => "a part of the request is not signed",
+            Self::BodyMismatch => "the body is not the one that was signed",
+            Self::UnknownKey => "the signature is of an unknown key",
             Self::TooOld => "the signature is too old",
             Self::TooEarly => "the signature is of a time to come",
         })

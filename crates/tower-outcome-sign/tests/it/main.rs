@@ -6,8 +6,13 @@
 mod aws;
 mod clock;
 mod jwt;
+#[cfg(any(feature = "ecdsa", feature = "rsa"))]
+mod keys;
 mod layer;
+#[cfg(feature = "message-signatures")]
+mod messages;
 mod nonces;
+mod secrets;
 mod support;
 mod templates;
 mod vectors;
