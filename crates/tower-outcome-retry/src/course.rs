@@ -8,13 +8,13 @@ use tower_outcome_core::{
     Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Decision, Delivery, Failure,
     HintForm, NotRetried, Outcome, Phase, Reason, Replay,
     peek::{Peek, PeekBody},
+    replay::HeadCopy,
 };
 
 use crate::{
     Budget,
     budget::Reservation,
     config::{BudgetSource, Config},
-    snapshot::Snapshot,
 };
 
 /// What one call needs to know between its attempts.
@@ -31,7 +31,7 @@ pub(crate) struct Course<S, B, C: Classify> {
 /// What it takes to send the request again.
 pub(crate) struct Spare<S, B> {
     pub(crate) service: S,
-    pub(crate) head: Snapshot,
+    pub(crate) head: HeadCopy,
     pub(crate) body: B,
     /// When the first attempt started, where somebody asks.
     pub(crate) started: Option<Instant>,

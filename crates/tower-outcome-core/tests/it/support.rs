@@ -18,8 +18,9 @@ pub(crate) const REPEATABLE: [Repeatable; 5] = [
 ];
 
 /// Every reason there is.
-pub(crate) const REASONS: [Reason; 14] = [
+pub(crate) const REASONS: [Reason; 15] = [
     Reason::AuthRejected,
+    Reason::AuthUnavailable,
     Reason::ClockSkew,
     Reason::Duplicate,
     Reason::InvalidRequest,
