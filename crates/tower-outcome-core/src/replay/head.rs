@@ -8,7 +8,7 @@ use http::{
     uri::{Authority, PathAndQuery, Scheme},
 };
 
-use crate::Deadline;
+use crate::{Attempt, Deadline};
 
 /// What is kept of a request's head so that it can be sent again.
 ///
@@ -92,6 +92,12 @@ impl HeadCopy {
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
         Deadline::of(&self.extensions)
+    }
+
+    /// Returns which attempt the request was.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        Attempt::of(&self.extensions)
     }
 
     /// Makes the request again.
