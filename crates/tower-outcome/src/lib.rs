@@ -20,6 +20,7 @@
 //!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   AuthRefreshLayer      attaches the credential; one refresh for all, one replay for each
 //!   RateLimitLayer        one permit per wire request, by priority
 //!   TimeoutLayer          bounds one attempt
 //!   WitnessLayer          proves how far each attempt got
@@ -73,6 +74,7 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `auth-refresh` (default) | [`AuthRefreshLayer`], [`Credentials`] |
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
@@ -91,6 +93,15 @@
 pub use tower_outcome_core::*;
 
 pub mod docs;
+
+/// Attaching a credential: one refresh for everybody, one replay for each.
+#[cfg(feature = "auth-refresh")]
+pub use tower_outcome_auth_refresh as auth_refresh;
+#[cfg(feature = "auth-refresh")]
+pub use tower_outcome_auth_refresh::{
+    Attach, AuthRefreshLayer, Bearer, Credential, Credentials, FetchError, TokenSource,
+    Unauthenticated, Unavailable,
+};
 
 /// Staying within the venue's limits, orders first.
 #[cfg(feature = "rate-limit")]
@@ -121,6 +132,7 @@ pub use tower_outcome_timeout::{
 
 #[cfg(all(
     doctest,
+    feature = "auth-refresh",
     feature = "hyper-util",
     feature = "rate-limit",
     feature = "retry",
