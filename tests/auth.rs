@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, header};
+use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::{
@@ -19,16 +19,20 @@ use hyper_util::{
 use tokio::sync::Semaphore;
 use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
 use tower_outcome::{
-    Answer, Attempt, AuthRefreshLayer, BoxError, BrokenBody, CallReport, Credential, Credentials,
-    DeadlineLayer, FetchError, HttpClassifier, Judged, Limit, Outcome, RateBudget, RateLimitLayer,
-    Reason, RetryLayer, WitnessBody, WitnessConnector, WitnessLayer,
+    Answer, Attempt, AuthRefreshLayer, BoxError, BrokenBody, CallReport, Credentials,
+    DeadlineLayer, HttpClassifier, Judged, Limit, Outcome, RateBudget, RateLimitLayer, Reason,
+    RetryLayer, WitnessBody, WitnessConnector, WitnessLayer,
     auth_refresh::{Observer, Refreshed, Rejected, Replayed},
     peek::PeekBody,
     timeout::DeadlineBody,
 };
 use tower_outcome_testkit::{self as testkit, Fault, Logins, Point, Venue};
 
+mod processes;
+mod source;
 mod storm;
+
+use self::source::source;
 
 type Order = Request<Full<Bytes>>;
 type Stack = BoxCloneSyncService<Order, CallReportOf, BoxError>;
@@ -185,7 +189,7 @@ impl Customers {
                 let report = CallReport::of(response.extensions()).cloned();
                 let status = response.status().as_u16();
                 let read = response.into_body().collect().await;
-                read.map(|_| (status, report)).map_err(BoxError::from)
+                read.map(|_| (status, report))
             }),
         )
     }
@@ -216,46 +220,6 @@ fn classifier() -> HttpClassifier {
         Some(Answer::Rejected { reason })
     };
     HttpClassifier::builder().body_rule(rule).build().unwrap()
-}
-
-/// Logs in, and later spends the refresh token, with a client of its own.
-fn source(url: String) -> impl tower_outcome::TokenSource {
-    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    move |previous: Option<Credential>| {
-        let (client, url) = (client.clone(), url.clone());
-        async move {
-            let form = match previous.as_ref().and_then(Credential::refresh_token) {
-                Some(token) => {
-                    let token = token.expose();
-                    format!("grant_type=refresh_token&refresh_token={token}")
-                }
-                None => "grant_type=password&username=u&password=p".to_owned(),
-            };
-            let request = Request::post(url)
-                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(Full::from(form))
-                .map_err(FetchError::transient)?;
-            let response = client
-                .request(request)
-                .await
-                .map_err(FetchError::transient)?;
-            let status = response.status();
-            let body = response.into_body().collect().await;
-            let body = body.map_err(FetchError::transient)?.to_bytes();
-            let answer: serde_json::Value =
-                serde_json::from_slice(&body).map_err(FetchError::transient)?;
-            let text = |name: &str| answer[name].as_str().map(str::to_owned);
-            match (text("access_token"), text("refresh_token")) {
-                (Some(access), Some(refresh)) => {
-                    Ok(Credential::new(access).with_refresh_token(refresh))
-                }
-                _ if text("error").as_deref() == Some("invalid_grant") => {
-                    Err(FetchError::dead("invalid_grant"))
-                }
-                _ => Err(FetchError::transient(format!("answered {status}"))),
-            }
-        }
-    }
 }
 
 #[tokio::test]

@@ -21,6 +21,8 @@ mod store;
 mod unavailable;
 mod windows;
 
+#[cfg(feature = "file-store")]
+pub use self::store::{FileLock, FileStore};
 pub use self::{
     attach::{Attach, Bearer, Cookie, Headers, Unattachable},
     builder::CredentialsBuilder,

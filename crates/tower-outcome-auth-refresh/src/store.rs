@@ -6,8 +6,14 @@ use tower_outcome_core::BoxError;
 
 use crate::Credential;
 
+#[cfg(feature = "file-store")]
+mod document;
+#[cfg(feature = "file-store")]
+mod file;
 mod memory;
 
+#[cfg(feature = "file-store")]
+pub use self::file::{FileLock, FileStore};
 pub use self::memory::MemoryStore;
 
 /// Keeps a credential where other processes find it, so that one refresh is enough for all of them.

@@ -4,7 +4,10 @@
 
 mod cancel;
 mod contract;
+#[cfg(all(unix, feature = "file-store"))]
+mod file_store;
 mod rejection;
 mod source;
+mod stores;
 mod support;
 mod timetable;
