@@ -5,6 +5,7 @@
     reason = "functions that tests call may panic as the tests may"
 )]
 
+mod auth;
 mod bodiless;
 mod limits;
 mod messages;

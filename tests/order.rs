@@ -14,9 +14,10 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{BoxError, Layer, Service, ServiceExt, layer::util::Stack, service_fn};
 use tower_outcome::{
-    ConnectionLimitLayer, Delivery, Failure, IdempotencyKeyLayer, Limit, Outcome, RateBudget,
-    RateLimitLayer, Reason, ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp, Template,
-    TimeoutLayer, Timeouts, WitnessLayer, WrongOrder,
+    AuthRefreshLayer, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure,
+    IdempotencyKeyLayer, Limit, Outcome, RateBudget, RateLimitLayer, Reason, ReplayLayer,
+    RetryLayer, SignLayer, Stage, StageStamp, Template, TimeoutLayer, Timeouts, WitnessLayer,
+    WrongOrder,
 };
 
 type Body = Full<Bytes>;
@@ -75,6 +76,15 @@ fn connections() -> ConnectionLimitLayer {
 fn sign() -> SignLayer<Template> {
     let template = Template::bybit("key", "the secret").unwrap();
     SignLayer::new(template, "https://venue.example").unwrap()
+}
+
+fn auth() -> AuthRefreshLayer {
+    let source = |_| async { Ok(Credential::new("token")) };
+    let credentials = Credentials::builder("venue", source)
+        .origin("https://venue.example")
+        .build()
+        .unwrap();
+    AuthRefreshLayer::new(credentials)
 }
 
 fn timeout() -> TimeoutLayer {
@@ -145,6 +155,17 @@ refuses!(timeout_above_retry_is_refused: timeout() => replayed(retry()), Timeout
 refuses!(witness_above_retry_is_refused: WitnessLayer::new() => replayed(retry()), Witness, Retry);
 refuses!(witness_above_sign_is_refused: WitnessLayer::new() => sign(), Witness, Sign);
 
+refuses!(sign_above_auth_refresh_is_refused: sign() => replayed(auth()), Sign, AuthRefresh);
+refuses!(rate_limit_above_auth_refresh_is_refused: limit() => auth(), RateLimit, AuthRefresh);
+refuses!(timeout_above_auth_refresh_is_refused: timeout() => replayed(auth()), Timeout, AuthRefresh);
+refuses!(
+    witness_above_auth_refresh_is_refused:
+    WitnessLayer::new() => replayed(auth()), Witness, AuthRefresh
+);
+
+allows!(retry_above_auth_refresh_works: retry() => auth());
+allows!(auth_refresh_above_rate_limit_works: auth() => limit());
+allows!(auth_refresh_above_sign_works: auth() => sign());
 allows!(key_above_retry_works: key() => retry());
 allows!(retry_above_rate_limit_works: retry() => limit());
 allows!(rate_limit_above_sign_works: limit() => sign());

@@ -10,6 +10,9 @@ use std::fmt;
 pub enum Reason {
     /// The credential was not accepted; see a layer that refreshes credentials.
     AuthRejected,
+    /// There is no credential to send the request with: the token server is down, or a human has to log
+    /// in.
+    AuthUnavailable,
     /// The signing time was too far from the server's clock.
     ClockSkew,
     /// The server has seen this operation identifier before. On a first attempt that is a mistake
@@ -51,6 +54,7 @@ impl Reason {
     pub const fn label(self) -> &'static str {
         match self {
             Self::AuthRejected => "auth_rejected",
+            Self::AuthUnavailable => "auth_unavailable",
             Self::ClockSkew => "clock_skew",
             Self::Duplicate => "duplicate",
             Self::InvalidNonce => "invalid_nonce",

@@ -6,6 +6,7 @@
 
 mod body;
 mod error;
+mod head;
 mod layer;
 #[cfg(test)]
 pub(crate) mod script;
@@ -14,6 +15,7 @@ mod tape;
 
 pub use body::ReplayBody;
 pub use error::{NotReplayable, Superseded};
+pub use head::HeadCopy;
 pub use layer::{ReplayLayer, ReplayService};
 pub(crate) use tape::max_frames;
 

@@ -8,13 +8,13 @@ use tower_outcome_core::{
     Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Decision, Delivery, Failure,
     HintForm, NotRetried, Outcome, Phase, Reason, Replay,
     peek::{Peek, PeekBody},
+    replay::HeadCopy,
 };
 
 use crate::{
     Budget,
     budget::Reservation,
     config::{BudgetSource, Config},
-    snapshot::Snapshot,
 };
 
 /// What one call needs to know between its attempts.
@@ -31,7 +31,7 @@ pub(crate) struct Course<S, B, C: Classify> {
 /// What it takes to send the request again.
 pub(crate) struct Spare<S, B> {
     pub(crate) service: S,
-    pub(crate) head: Snapshot,
+    pub(crate) head: HeadCopy,
     pub(crate) body: B,
     /// When the first attempt started, where somebody asks.
     pub(crate) started: Option<Instant>,
@@ -41,6 +41,8 @@ pub(crate) struct Spare<S, B> {
 pub(crate) struct Trail {
     pub(crate) attempt: Attempt,
     pub(crate) waited: Duration,
+    /// What layers below have sent again within these attempts.
+    resent_below: u32,
     /// Failures since the backoff began or was reset.
     failures: u32,
     furthest: Delivery,
@@ -149,6 +151,11 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
                 reason: Reason::RequestBody,
             };
         }
+        if let Some(below) = result.report() {
+            let again = below.attempts().saturating_sub(1);
+            trail.resent_below = trail.resent_below.saturating_add(again);
+            trail.waited = trail.waited.saturating_add(below.waited());
+        }
         trail.furthest = if trail.attempt == Attempt::FIRST {
             decision.delivery
         } else {
@@ -251,6 +258,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         let &Trail {
             attempt,
             waited,
+            resent_below,
             furthest,
             ..
         } = trail;
@@ -259,7 +267,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             furthest,
             self.config.classifier.repeatable(&self.call),
         )
-        .with_attempts(attempt.number(), waited)
+        .with_attempts(attempt.number().saturating_add(resent_below), waited)
         .with_after(outcome.after())
         .with_not_retried(not_retried);
         match result {
@@ -295,6 +303,7 @@ impl Default for Trail {
         Self {
             attempt: Attempt::FIRST,
             waited: Duration::ZERO,
+            resent_below: 0,
             failures: 0,
             furthest: Delivery::NotSent,
             reservation: None,
@@ -307,12 +316,21 @@ impl Default for Trail {
 impl<RB> Last<RB> {
     /// Whether a layer below wanted to go on and could not.
     fn is_given_up(&self) -> bool {
-        let report = match &self.result {
-            LastResult::Response(head, _) => CallReport::of(&head.extensions),
-            LastResult::Error(error) => Failure::of(&**error).and_then(Failure::report),
-        };
-        report
+        self.result
+            .report()
             .and_then(CallReport::not_retried)
             .is_some_and(NotRetried::is_giving_up)
+    }
+}
+
+// === impl LastResult ===
+
+impl<RB> LastResult<RB> {
+    /// What a layer below has to say.
+    fn report(&self) -> Option<&CallReport> {
+        match self {
+            Self::Response(head, _) => CallReport::of(&head.extensions),
+            Self::Error(error) => Failure::of(&**error).and_then(Failure::report),
+        }
     }
 }

@@ -10,7 +10,6 @@ mod idempotency_key;
 mod layer;
 mod resend;
 mod service;
-mod snapshot;
 
 pub use self::{
     backoff::{Backoff, Jitter},

@@ -10,7 +10,7 @@ use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{
     BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Repeatable, Replay,
-    peek::PeekBody,
+    peek::PeekBody, replay::HeadCopy,
 };
 use tower_service::Service;
 
@@ -19,7 +19,6 @@ use crate::{
     config::{BudgetSource, Config},
     course::{Course, Spare},
     future::ResponseFuture,
-    snapshot::Snapshot,
 };
 
 /// Sends a request again when its outcome says that this is safe and may help.
@@ -99,7 +98,7 @@ where
         // The clone is not ready, and is made so before it is called; the instance that was made
         // ready is the one called now.
         let spare = if may_resend(config, &head) {
-            match (body.replay(), Snapshot::of(&head)) {
+            match (body.replay(), HeadCopy::of(&head)) {
                 (Some(body), Some(head)) => Ok(Spare {
                     service: self.inner.clone(),
                     head,

@@ -20,6 +20,7 @@
 //!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   AuthRefreshLayer      attaches the credential; one refresh for all, one replay for each
 //!   RateLimitLayer        one permit per wire request, by priority
 //!   SignLayer             signs each attempt last, with a fresh time and nonce
 //!   TimeoutLayer          bounds one attempt
@@ -74,6 +75,7 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `auth-refresh` (default) | [`AuthRefreshLayer`], [`Credentials`] |
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request, HTTP Message Signatures |
@@ -81,6 +83,7 @@
 //! | `rsa` | RSA keys for signers; implies `sign` |
 //! | `aws-sigv4` | `AwsSigner` for AWS Signature Version 4; implies `sign` |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
+//! | `file-store` | [`auth_refresh::FileStore`]: a credential for several processes |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |
@@ -96,6 +99,15 @@
 pub use tower_outcome_core::*;
 
 pub mod docs;
+
+/// Attaching a credential: one refresh for everybody, one replay for each.
+#[cfg(feature = "auth-refresh")]
+pub use tower_outcome_auth_refresh as auth_refresh;
+#[cfg(feature = "auth-refresh")]
+pub use tower_outcome_auth_refresh::{
+    Attach, AuthRefreshLayer, Bearer, Credential, Credentials, FetchError, TokenSource,
+    Unauthenticated, Unavailable,
+};
 
 /// Staying within the venue's limits, orders first.
 #[cfg(feature = "rate-limit")]
@@ -136,6 +148,7 @@ pub use tower_outcome_timeout::{
 
 #[cfg(all(
     doctest,
+    feature = "auth-refresh",
     feature = "hyper-util",
     feature = "rate-limit",
     feature = "retry",

@@ -142,6 +142,7 @@ fn labels_are_distinct_and_in_snake_case() {
 fn the_labels_of_reasons_are_those_that_dashboards_know() {
     let labels = [
         "auth_rejected",
+        "auth_unavailable",
         "clock_skew",
         "duplicate",
         "invalid_nonce",
@@ -156,6 +157,7 @@ fn the_labels_of_reasons_are_those_that_dashboards_know() {
         "timed_out",
         "transport",
         "unrecognized",
+        "wrong_order",
     ];
     assert_eq!(REASONS.map(Reason::label), labels);
     assert_eq!(REASONS.map(|reason| reason.to_string()), labels);

@@ -18,8 +18,9 @@ pub(crate) const REPEATABLE: [Repeatable; 5] = [
 ];
 
 /// Every reason there is.
-pub(crate) const REASONS: [Reason; 15] = [
+pub(crate) const REASONS: [Reason; 17] = [
     Reason::AuthRejected,
+    Reason::AuthUnavailable,
     Reason::ClockSkew,
     Reason::Duplicate,
     Reason::InvalidNonce,
@@ -34,6 +35,7 @@ pub(crate) const REASONS: [Reason; 15] = [
     Reason::TimedOut,
     Reason::Transport,
     Reason::Unrecognized,
+    Reason::WrongOrder,
 ];
 
 /// An error that only passes on what is below it, as middleware everywhere has.

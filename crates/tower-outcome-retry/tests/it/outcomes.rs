@@ -407,3 +407,22 @@ async fn the_same_seed_waits_the_same_and_another_does_not() {
     assert_eq!(waits(7).await, waits(7).await);
     assert_ne!(waits(7).await, waits(8).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_layer_below_has_sent_again_counts() {
+    let (service, mut server) = pair(&steady().build().unwrap());
+    let call = start(&service, get());
+    // Both attempts were rejected for their credential, and sent once more below.
+    for code in [503, 200] {
+        let mut response = status(code);
+        let below = CallReport::new(Outcome::Success, Delivery::Answered, Repeatable::No)
+            .with_attempts(2, Duration::from_secs(3));
+        response.extensions_mut().insert(below);
+        server.respond(response).await;
+    }
+    let result = finish(call).await;
+    let report = report(&result);
+    assert_eq!(report.attempts(), 4);
+    assert_eq!(report.waited(), Duration::from_millis(6050));
+    assert!(report.outcome().is_success());
+}

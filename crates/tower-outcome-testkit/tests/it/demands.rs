@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use tower_outcome_testkit::{
-    Answer, FreshTimestamp, Protocol, Request, RisingNonce, Sessions, Signature, Signed, Venue,
+    Answer, FreshTimestamp, Logins, Protocol, Request, RisingNonce, Sessions, Signature, Signed,
+    Venue,
 };
 
 use crate::client::{client, order, send};
@@ -116,4 +117,63 @@ async fn signature_is_what_the_function_says() {
     }
     assert_eq!(status(&venue, "x-other", "1700000000000").await, 401);
     assert_eq!(venue.ledger().applied("op"), 4);
+}
+
+async fn token(venue: &Venue, form: &'static str) -> (u16, String) {
+    use http_body_util::BodyExt;
+
+    let request = http::Request::post(venue.url("/token")).body(Full::from(form));
+    let response = client(Protocol::Http1)
+        .request(request.unwrap())
+        .await
+        .unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_refresh_token_works_once_and_revokes_its_family_when_it_comes_again() {
+    let logins = Logins::at("/token").rejects_with(Answer::json(200, r#"{"ErrorCode":4011}"#));
+    let venue = Venue::builder().demand(logins.clone()).start().unwrap();
+    assert_eq!(
+        status(&venue, "authorization", "Bearer access-1").await,
+        200
+    );
+    assert_eq!(venue.ledger().applied("op"), 0);
+    assert_eq!(logins.rejections(), 1);
+
+    let (code, body) = token(&venue, "grant_type=password").await;
+    assert_eq!(code, 200);
+    assert!(
+        body.contains("access-1") && body.contains("refresh-1"),
+        "{body}"
+    );
+    status(&venue, "authorization", "Bearer access-1").await;
+    assert_eq!(venue.ledger().applied("op"), 1);
+
+    // The old access token dies with the refresh token that is spent.
+    logins.expires_in(60);
+    let spend = "grant_type=refresh_token&refresh_token=refresh-1";
+    let (code, body) = token(&venue, spend).await;
+    assert!(code == 200 && body.contains("access-2") && body.contains("\"expires_in\":60"));
+    status(&venue, "authorization", "Bearer access-1").await;
+    assert_eq!(venue.ledger().applied("op"), 1);
+    status(&venue, "authorization", "Bearer access-2").await;
+    assert_eq!(venue.ledger().applied("op"), 2);
+
+    // A session that ends leaves the refresh token good.
+    logins.expire_all();
+    status(&venue, "authorization", "Bearer access-2").await;
+    assert_eq!(venue.ledger().applied("op"), 2);
+    let (code, _) = token(&venue, "grant_type=refresh_token&refresh_token=refresh-2").await;
+    assert_eq!((code, logins.refreshes(), logins.reuses()), (200, 2, 0));
+
+    let (code, body) = token(&venue, spend).await;
+    assert!(code == 400 && body.contains("invalid_grant"));
+    assert_eq!(logins.reuses(), 1);
+    status(&venue, "authorization", "Bearer access-3").await;
+    assert_eq!(venue.ledger().applied("op"), 2);
+    let (code, _) = token(&venue, "grant_type=refresh_token&refresh_token=refresh-3").await;
+    assert_eq!((code, logins.logins()), (400, 1));
 }

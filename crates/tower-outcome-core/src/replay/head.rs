@@ -1,19 +1,35 @@
-//! What is kept of a request so that it can be sent again.
+//! What is kept of a request's head so that it can be sent again.
+
+use std::fmt;
 
 use bytes::Bytes;
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request,
     uri::{Authority, PathAndQuery, Scheme},
 };
-use tower_outcome_core::Deadline;
 
-/// What is kept of a request so that it can be sent again.
+use crate::{Attempt, Deadline};
+
+/// What is kept of a request's head so that it can be sent again.
 ///
 /// A full clone of the head costs two allocations and a reference count per header. Nearly all
 /// requests succeed, so everything that is text is copied into one piece of memory instead, and
 /// parsed again only for a resend.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
+///
+/// ```
+/// use http::Request;
+/// use tower_outcome_core::replay::HeadCopy;
+///
+/// let (head, body) = Request::put("https://venue.example/orders/1")
+///     .header("x-client", "desk 7")
+///     .body("buy 100")
+///     .unwrap()
+///     .into_parts();
+/// let copy = HeadCopy::of(&head).unwrap();
+/// let again = copy.restore(body).unwrap();
+/// assert_eq!(again.headers(), &head.headers);
+/// ```
+pub struct HeadCopy {
     method: Method,
     scheme: Option<Scheme>,
     /// Pairs of texts: authority and path, then name and value of each header.
@@ -37,11 +53,13 @@ const PER_HEADER: usize = PREFIX + 16 + 48;
 /// The bit of the second length that says that the text is sensitive. Lengths stay below it.
 const SENSITIVE: u32 = 1 << 31;
 
-// === impl Snapshot ===
+// === impl HeadCopy ===
 
-impl Snapshot {
+impl HeadCopy {
     /// Copies a request's head, or returns `None` if it has 2 GiB.
-    pub(crate) fn of(head: &request::Parts) -> Option<Self> {
+    #[must_use]
+    #[inline]
+    pub fn of(head: &request::Parts) -> Option<Self> {
         // An absent part is packed as an empty text, which no part can be.
         let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
         let authority = head.uri.authority().map_or("", Authority::as_str);
@@ -71,15 +89,23 @@ impl Snapshot {
     }
 
     /// Returns the deadline of the call, if it has one.
-    pub(crate) fn deadline(&self) -> Option<Deadline> {
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
         Deadline::of(&self.extensions)
+    }
+
+    /// Returns which attempt the request was.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        Attempt::of(&self.extensions)
     }
 
     /// Makes the request again.
     ///
     /// What was packed was valid, so `None` is never returned in practice; it only spares a promise
     /// to the reader.
-    pub(crate) fn restore<B>(&self, body: B) -> Option<Request<B>> {
+    #[must_use]
+    pub fn restore<B>(&self, body: B) -> Option<Request<B>> {
         // One shared copy for all texts.
         let mut unpack = Unpack {
             rest: Bytes::copy_from_slice(&self.packed),
@@ -109,6 +135,16 @@ impl Snapshot {
             headers.append(name, value);
         }
         Some(request)
+    }
+}
+
+/// Shows no header, which may be a secret.
+impl fmt::Debug for HeadCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeadCopy")
+            .field("method", &self.method)
+            .field("size", &self.packed.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -189,7 +225,7 @@ mod tests {
 
     fn again(request: Request<()>) -> Request<()> {
         let (head, ()) = request.into_parts();
-        Snapshot::of(&head).unwrap().restore(()).unwrap()
+        HeadCopy::of(&head).unwrap().restore(()).unwrap()
     }
 
     fn packed_again(headers: &HeaderMap) -> HeaderMap {

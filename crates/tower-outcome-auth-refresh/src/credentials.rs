@@ -1,0 +1,413 @@
+//! The handle on one credential, which everybody who uses it shares.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{HeaderName, HeaderValue};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep_until, timeout_at},
+};
+use tower_outcome_core::{BoxError, Clock, Deadline, Random};
+
+use crate::{
+    Attach, Credential, CredentialsBuilder, LoginDue, Observer, Snapshot, Swap, TokenSource,
+    Unavailable, UnavailableKind, Waited, Windows,
+    flight::{Flight, Pace, State, Step, Want},
+    held::{Held, Terms},
+    moment::Moment,
+    origin::Origin,
+    refresh::{self, Unstored},
+    source::ErasedSource,
+    store::ErasedStore,
+};
+
+/// One credential, and everything that has to do with keeping it good. A cheap handle; clones share.
+///
+/// However many layers, clients and tasks use it, it is refreshed once at a time and for all of them.
+/// Use one for each account, key or session; two for the same one would log each other out.
+///
+/// See the [crate docs](crate) for an example.
+#[derive(Clone)]
+pub struct Credentials(pub(crate) Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    /// Held for a look or a change, never across an await.
+    pub(crate) state: Mutex<State>,
+    pub(crate) source: Box<dyn ErasedSource>,
+    pub(crate) attach: Box<dyn Attach>,
+    /// To whom the credential belongs; to everybody if there are none.
+    pub(crate) origins: Box<[Origin]>,
+    pub(crate) store: Option<Box<dyn ErasedStore>>,
+    /// The revision that was read from the store or written to it last.
+    pub(crate) revision: AtomicU64,
+    /// What was fetched and could not be stored.
+    pub(crate) unstored: Mutex<Option<Unstored>>,
+    pub(crate) pace: Pace,
+    pub(crate) windows: Windows,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) login_notice: Duration,
+    pub(crate) observer: Box<dyn Observer>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+}
+
+/// Waits for a credential.
+pub(crate) type Obtain = Pin<Box<dyn Future<Output = Result<Arc<Held>, Refusal>> + Send>>;
+
+/// Why there is none, and when asking again may help.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) why: Unavailable,
+    pub(crate) after: Option<Duration>,
+}
+
+/// How many refreshes a call waits for. One that brings nothing good is followed by one more.
+const REFRESHES_PER_CALL: u32 = 2;
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// Starts with a name, for errors and metrics, and with where credentials come from.
+    pub fn builder(name: impl Into<Arc<str>>, source: impl TokenSource) -> CredentialsBuilder {
+        CredentialsBuilder::new(name.into(), Box::new(source))
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the credential if there is one that is good, and fetches nothing.
+    #[must_use]
+    pub fn current(&self) -> Option<Snapshot> {
+        let at = self.0.now();
+        let held = self.0.lock().good(at).cloned();
+        held.map(Snapshot)
+    }
+
+    /// Returns a credential that is good, for what does not go through a layer (a WebSocket, a log-in
+    /// elsewhere). Waits for a refresh if there has to be one, until the deadline if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves the refresh alone, which goes on for the others and the next.
+    pub async fn get(&self, deadline: Option<Deadline>) -> Result<Snapshot, Unavailable> {
+        match self.0.fresh() {
+            Some(held) => Ok(Snapshot(held)),
+            None => match self.0.obtain(Want::Any, deadline).await {
+                Ok(held) => Ok(Snapshot(held)),
+                Err(refusal) => Err(refusal.why),
+            },
+        }
+    }
+
+    /// Says that the server has rejected this one, as a layer does by itself. Whoever asks next waits
+    /// for a newer one.
+    pub fn reject(&self, rejected: &Snapshot) {
+        self.0.reject(rejected.0.generation);
+    }
+
+    /// Takes a credential into use that somebody has got by hand, and stores it. A source that was dead
+    /// is asked again from here on.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored or put on a request, or has expired. Then the old one stays in use.
+    pub async fn log_in(&self, credential: Credential) -> Result<Snapshot, Unavailable> {
+        let shared = &self.0;
+        let asked = shared.now();
+        let headers = shared.headers(&credential)?;
+        if let Some(store) = &shared.store {
+            let broken = |error| shared.because(UnavailableKind::Store, error);
+            let _guard = store.lock().await.map_err(broken)?;
+            let mut revision = shared.revision();
+            loop {
+                let pinned = refresh::pinned(&credential, asked);
+                let swap = store.compare_and_set(revision, pinned).await;
+                match swap.map_err(broken)? {
+                    Swap::Stored(stored) => {
+                        shared.note_revision(stored);
+                        break;
+                    }
+                    // A log-in by hand is the newest, whatever else is there.
+                    Swap::Changed(stored) => {
+                        revision = stored.map_or(0, |stored| stored.revision);
+                    }
+                }
+            }
+            shared.keep_unstored(None);
+        }
+        let at = shared.now();
+        let mut state = shared.lock();
+        state.forgive();
+        let held = state.take(credential, headers, asked, at, shared.terms());
+        let due = state.login_due(at, shared.login_notice);
+        drop(state);
+        shared.tell_login_due(due);
+        let held = held.ok_or_else(|| shared.unavailable(UnavailableKind::Expired))?;
+        Ok(Snapshot(held))
+    }
+
+    /// Forgets that a refresh has failed, so that the next who needs one starts it at once: after a
+    /// human has repaired what the source needs.
+    pub fn try_again(&self) {
+        self.0.lock().forgive();
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn now(&self) -> Moment {
+        Moment {
+            mono: Instant::now(),
+            wall: self.clock.now(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the credential, as long as there is nothing to do about it.
+    #[inline]
+    pub(crate) fn fresh(&self) -> Option<Arc<Held>> {
+        self.lock().fresh(|| self.now())
+    }
+
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms {
+            windows: self.windows,
+            max_age: self.max_age,
+            random: &*self.random,
+        }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_revision(&self, revision: u64) {
+        self.revision.store(revision, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unstored(&self) -> Option<Unstored> {
+        let unstored = self.unstored.lock().unwrap_or_else(PoisonError::into_inner);
+        unstored.clone()
+    }
+
+    pub(crate) fn keep_unstored(&self, unstored: Option<Unstored>) {
+        *self.unstored.lock().unwrap_or_else(PoisonError::into_inner) = unstored;
+    }
+
+    pub(crate) fn headers(
+        &self,
+        credential: &Credential,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, Unavailable> {
+        let mut headers = self
+            .attach
+            .headers(credential)
+            .map_err(|error| self.because(UnavailableKind::Unattachable, error))?;
+        for (_, value) in &mut headers {
+            value.set_sensitive(true);
+        }
+        Ok(headers)
+    }
+
+    pub(crate) fn unavailable(&self, kind: UnavailableKind) -> Unavailable {
+        Unavailable::new(&self.name, kind)
+    }
+
+    pub(crate) fn because(&self, kind: UnavailableKind, error: impl Into<BoxError>) -> Unavailable {
+        Unavailable::because(&self.name, kind, error.into())
+    }
+
+    /// What a refresh failed with that must not be tried again.
+    pub(crate) fn last_failure(&self) -> Unavailable {
+        let failure = self.lock().failure().cloned();
+        failure.unwrap_or_else(|| self.unavailable(UnavailableKind::Failed))
+    }
+
+    pub(crate) fn tell_login_due(&self, within: Option<Duration>) {
+        if let Some(within) = within {
+            self.observer.login_due(&LoginDue {
+                name: &self.name,
+                within,
+            });
+        }
+    }
+
+    /// The server has rejected a credential, and nobody waits for another one.
+    pub(crate) fn reject(self: &Arc<Self>, generation: u64) {
+        // The answer is for whoever asks next.
+        let _ = self.ask(Want::NewerThan(generation), self.now());
+    }
+
+    /// Asks what to do, and starts what has to be started.
+    fn ask(self: &Arc<Self>, want: Want, at: Moment) -> Step {
+        let mut state = self.lock();
+        if Handle::try_current().is_err() {
+            // Without a runtime nothing can be waited for.
+            let good = state.good(at).cloned();
+            let kind = UnavailableKind::NoRuntime;
+            return match (want, good) {
+                (Want::Any, Some(held)) => Step::Use(held),
+                _ => Step::Fail(self.unavailable(kind), None),
+            };
+        }
+        let (step, launch) = state.ask(want, at, self.pace);
+        let due = state.login_due(at, self.login_notice);
+        let generation = state.generation();
+        drop(state);
+        self.tell_login_due(due);
+        if let Some(launch) = launch {
+            refresh::start(self, launch, generation);
+        }
+        step
+    }
+
+    /// Waits for a credential, until the deadline at most.
+    pub(crate) fn obtain(self: &Arc<Self>, want: Want, deadline: Option<Deadline>) -> Obtain {
+        let shared = Arc::clone(self);
+        Box::pin(async move {
+            if refresh::is_refreshing(&shared) {
+                return Err(Refusal {
+                    why: shared.unavailable(UnavailableKind::Recursive),
+                    after: None,
+                });
+            }
+            // Nothing is measured for nearly every call: there is nothing to wait for.
+            let began = Instant::now();
+            let mut waited = false;
+            let result = shared.wait(want, deadline, &mut waited).await;
+            if waited {
+                shared.observer.waited(&Waited {
+                    name: &shared.name,
+                    waited: began.elapsed(),
+                    served: result.is_ok(),
+                });
+            }
+            result
+        })
+    }
+
+    async fn wait(
+        self: &Arc<Self>,
+        want: Want,
+        deadline: Option<Deadline>,
+        waited: &mut bool,
+    ) -> Result<Arc<Held>, Refusal> {
+        let mut refreshes = 0;
+        loop {
+            match self.ask(want, self.now()) {
+                Step::Use(held) => return Ok(held),
+                Step::Fail(why, after) => return Err(Refusal { why, after }),
+                Step::Pause(until) => {
+                    *waited = true;
+                    let deadline = deadline.map(Deadline::instant);
+                    if deadline.is_some_and(|deadline| deadline <= until) {
+                        return Err(self.too_late());
+                    }
+                    sleep_until(until).await;
+                }
+                Step::Wait(flight) => {
+                    *waited = true;
+                    let landed = self.landed(flight, deadline).await;
+                    refreshes += 1;
+                    match landed {
+                        Ok(held) if !self.is_over(&held) => return Ok(held),
+                        Ok(_) if refreshes < REFRESHES_PER_CALL => {}
+                        Ok(_) => {
+                            return Err(Refusal {
+                                why: self.unavailable(UnavailableKind::Expired),
+                                after: None,
+                            });
+                        }
+                        Err(Refusal { why, .. }) if why.kind() == UnavailableKind::Deadline => {
+                            return Err(self.too_late());
+                        }
+                        Err(refusal) => {
+                            // What there is serves to its end, if it is good.
+                            let good = self.lock().good(self.now()).cloned();
+                            return match (want, good) {
+                                (Want::Any, Some(held)) => Ok(held),
+                                _ => Err(refusal),
+                            };
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the end of a refresh.
+    async fn landed(
+        &self,
+        mut flight: Flight,
+        deadline: Option<Deadline>,
+    ) -> Result<Arc<Held>, Refusal> {
+        let deadline = deadline.map(Deadline::instant);
+        let until = deadline.map_or(flight.overdue, |deadline| deadline.min(flight.overdue));
+        let landing = timeout_at(until, flight.landed.wait_for(Option::is_some));
+        let landed = match landing.await {
+            Ok(Ok(landed)) => landed.clone(),
+            Ok(Err(_)) => None,
+            Err(_) if deadline.is_some_and(|deadline| deadline <= flight.overdue) => {
+                return Err(self.too_late());
+            }
+            Err(_) => None,
+        };
+        match landed {
+            Some(Ok(held)) => Ok(held),
+            Some(Err(why)) => {
+                let after = self.lock().remembered(self.now());
+                Err(Refusal { why, after })
+            }
+            // It had its own time and more: whatever runs it stands still.
+            None => {
+                let why = self.unavailable(UnavailableKind::Lost);
+                let mut state = self.lock();
+                let at = self.now();
+                if state.end(flight.id) {
+                    state.fail(why.clone(), at, &*self.random);
+                }
+                let after = state.remembered(at);
+                Err(Refusal { why, after })
+            }
+        }
+    }
+
+    /// Whether a credential has expired meanwhile.
+    pub(crate) fn is_over(&self, held: &Held) -> bool {
+        held.expiry.is_reached(self.now())
+    }
+
+    fn too_late(&self) -> Refusal {
+        Refusal {
+            why: self.unavailable(UnavailableKind::Deadline),
+            after: None,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+#![doc = include_str!("../README.md")]
+
+mod attach;
+mod builder;
+mod course;
+mod credential;
+mod credentials;
+mod flight;
+mod future;
+mod held;
+mod layer;
+mod mark;
+mod moment;
+mod observer;
+mod origin;
+mod refresh;
+mod secret;
+mod service;
+mod source;
+mod store;
+mod unavailable;
+mod windows;
+
+#[cfg(feature = "file-store")]
+pub use self::store::{FileLock, FileStore};
+pub use self::{
+    attach::{Attach, Bearer, Cookie, Headers, Unattachable},
+    builder::CredentialsBuilder,
+    credential::Credential,
+    credentials::Credentials,
+    future::ResponseFuture,
+    held::Snapshot,
+    layer::{AuthRefreshLayer, AuthRefreshLayerBuilder},
+    mark::Unauthenticated,
+    observer::{
+        Cause, LoginDue, Observer, RefreshFailed, Refreshed, Rejected, Replayed, StoreFailed,
+        Waited,
+    },
+    secret::Secret,
+    service::AuthRefresh,
+    source::{FetchError, TokenSource},
+    store::{MemoryStore, StoreError, Stored, Swap, TokenStore},
+    unavailable::{Unavailable, UnavailableKind},
+    windows::Windows,
+};

@@ -1,0 +1,145 @@
+//! The service.
+
+use std::{
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, request};
+use http_body::Body;
+use tower_outcome_core::{
+    BoxError, CallContext, Classify, Deadline, HttpClassifier, Phase, Replay, Stage, peek::PeekBody,
+};
+use tower_service::Service;
+
+use crate::{
+    Unauthenticated, UnavailableKind,
+    course::{self, Course, Unsent},
+    credentials::{Refusal, Shared},
+    flight::Want,
+    future::{ResponseFuture, Start},
+    layer::Config,
+    refresh,
+};
+
+/// Attaches a credential to requests; when the server rejects it, refreshes it once for everybody and
+/// sends each request once more.
+///
+/// See the [crate docs](crate) for an example.
+#[derive(Debug)]
+pub struct AuthRefresh<S, C = HttpClassifier> {
+    inner: S,
+    config: Arc<Config<C>>,
+}
+
+/// By what name a deadline above knows that this layer keeps a request.
+pub(crate) const LAYER: &str = "auth_refresh";
+
+// === impl AuthRefresh ===
+
+impl<S, C> AuthRefresh<S, C> {
+    pub(crate) const fn new(inner: S, config: Arc<Config<C>>) -> Self {
+        Self { inner, config }
+    }
+
+    /// Returns the inner service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, mutably.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Returns the inner service, by value.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S: Clone, C> Clone for AuthRefresh<S, C> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            config: Arc::clone(&self.config),
+        }
+    }
+}
+
+impl<S, C, B, RB> Service<Request<B>> for AuthRefresh<S, C>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    C: Classify,
+    B: Replay,
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    type Response = Response<PeekBody<RB>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, S, B, C, RB>;
+
+    /// Always ready. Whether there is a credential is found out by the call; and an inner service that
+    /// was made ready would stay reserved while it waits for one.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (head, body) = request.into_parts();
+        let context = CallContext::of(&head.extensions).cloned();
+        let hold = context
+            .as_ref()
+            .map(|context| context.hold(LAYER, Phase::AwaitingToken));
+        let shared = &self.config.credentials.0;
+        let start = if let Err(error) = Stage::AuthRefresh.check(&head.extensions) {
+            Start::Refuse(error)
+        } else if !belongs(shared, &head) {
+            Start::Pass
+        } else if refresh::is_refreshing(shared) {
+            Start::Refuse(recursive(shared))
+        } else if let Some(held) = shared.fresh() {
+            if held.is_in(&head.headers) {
+                Start::Pass
+            } else {
+                Start::Attach(held)
+            }
+        } else {
+            Start::Obtain(shared.obtain(Want::Any, Deadline::of(&head.extensions)))
+        };
+        // Neither of the two is ready: the future makes the one that it takes along so.
+        let clone = self.inner.clone();
+        let service = mem::replace(&mut self.inner, clone);
+        let course = Course {
+            config: Arc::clone(&self.config),
+            service,
+            unsent: Some(Unsent { head, body }),
+            held: None,
+            call: None,
+            spare: None,
+            context,
+            hold,
+        };
+        ResponseFuture::new(start, course)
+    }
+}
+
+/// What becomes of a request that is part of the refresh for which it would wait.
+#[cold]
+fn recursive(shared: &Shared) -> BoxError {
+    course::not_sent(Refusal {
+        why: shared.unavailable(UnavailableKind::Recursive),
+        after: None,
+    })
+}
+
+/// Whether a request is one for which the credential is meant.
+#[inline]
+fn belongs(shared: &Shared, head: &request::Parts) -> bool {
+    let origins = &*shared.origins;
+    (origins.is_empty() || origins.iter().any(|origin| origin.is_of(&head.uri)))
+        && !Unauthenticated::is_in(&head.extensions)
+}

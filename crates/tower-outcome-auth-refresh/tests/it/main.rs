@@ -1,0 +1,13 @@
+//! Tests by what the crate promises.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod cancel;
+mod contract;
+#[cfg(all(unix, feature = "file-store"))]
+mod file_store;
+mod rejection;
+mod source;
+mod stores;
+mod support;
+mod timetable;
