@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use http::Request;
 use http_body_util::Full;
 use tokio::time::Instant;
-use tower::Layer;
+use tower::{Layer, ServiceExt};
 use tower_outcome::{
     Clock, Limit, Nonces, RateBudget, RateLimitLayer, ReplayLayer, SealLayer, SignLayer,
     SystemClock, Template, Verifier, WitnessLayer,
@@ -21,7 +21,7 @@ use tower_outcome::{
 };
 use tower_outcome_testkit::{Fault, Ledger, Plan, Point, Signature, Signed, Venue};
 
-use super::{CALLS, calls, http, retry};
+use super::{CALLS, calls, http, retry, unmarked};
 
 /// How old a signature may be, by the fast clock.
 const WINDOW: Duration = Duration::from_secs(30);
@@ -237,6 +237,8 @@ async fn above_the_limiter_every_signature_with_a_time_ages() {
         let clock = Fast::new();
         let venue = exchange.venue(&clock);
         let limited = limit().layer(WitnessLayer::new().layer(http()));
+        // Otherwise the stack is refused.
+        let limited = limited.map_request(unmarked);
         let stack = retry().layer(exchange.sign(&venue, &clock).layer(limited));
         calls(stack, |call| exchange.order(&venue, call)).await;
         assert!(venue.ledger().answered(401) > 0, "{}", exchange.name);
@@ -255,6 +257,8 @@ async fn above_the_retries_what_is_good_for_once_is_sent_twice() {
         let clock = Fast::new();
         let venue = exchange.venue(&clock);
         let retried = ReplayLayer::new().layer(retry().layer(WitnessLayer::new().layer(http())));
+        // Otherwise the stack is refused.
+        let retried = retried.map_request(unmarked);
         let stack = exchange.sign(&venue, &clock).layer(retried);
         calls(stack, |call| exchange.order(&venue, call)).await;
         assert!(venue.ledger().answered(400) > 0, "{}", exchange.name);
