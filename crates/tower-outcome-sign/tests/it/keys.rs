@@ -194,6 +194,18 @@ fn rsa_signatures_are_those_that_were_published() {
 
 #[cfg(feature = "rsa")]
 #[test]
+fn rsa_keys_that_are_too_small_are_refused() {
+    // Of 1024 bits, made for this test.
+    let private = "-----BEGIN PRIVATE KEY-----\nMIICdwIBADANBgkqhkiG9w0BAQEFAASCAmEwggJdAgEAAoGBALedj1OOB2LJkooe\nwvOvrJDTrSQ4dl/yls/xmulVhIKt/3+Z5M7sl60/AEgrlhiMmu+Rvh/4zQDjpnsz\n4+B1ZbMiTLwUzGkIS6ILYvxDBSAuzUKD4zAYdathUELI/gS/Xd+Na3tLGW1NDhLP\ntHlwm7dCrzdJhjIURsts0AsE1f0hAgMBAAECgYAxbX6ptXATjcOe3s0IIGBJ1FGl\nkHV9OqaSb62N5nF3ZDOFO/42HcZu4qjGxMTw8ti6aPdPUACPnriwLbXINJIdg/0j\nFMkidrcbmHXdvds4bJrY2KBdrXqSPY2Ks5cpbXhalcqjU4gffOiwVquAFxONzC8u\nRRfy5uw/h4/Yhd9CAQJBANzD67qqNVX7nWYHMOL8hI93R8GE4uKk97+Qm7C4cP0V\nWw/bGVq4oX9v4WU06vNY/y90k8m7mg1v3CYFAWaVqjECQQDU68MejIxUsedXH77m\nXGOr02Pasy9+ijZQhSueygRpbBF5vpGefKvObZBMDpB0U734ZhtEfzmFAlDDVYcV\nNtXxAkEAjHxdAU+ZW1sgQbInyPqavNVSI3MWEtaaFhzHBsGInXU+mqt5ygKeOwOO\ncqInNa6XzbIo7gJlOVHKzaL3zjlFsQJAMyju+jElKtiQUJPVJ769SDUDwjHZ0Jrf\nEBvfbkj2JGqODGWo0Z79HR2gVVYOiZTxiXTnSl8TcA0tYLH1Qjip0QJBAIQyJTD4\nr8s4UmnX5Qru9wRuujpv02V5pDW45OhxNi+oqjLb+ZU3EG7hh/czGJzdP/O6oWQJ\nZbgaVOGGH9hr5zc=\n-----END PRIVATE KEY-----\n";
+    let public = "-----BEGIN PUBLIC KEY-----\nMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC3nY9TjgdiyZKKHsLzr6yQ060k\nOHZf8pbP8ZrpVYSCrf9/meTO7JetPwBIK5YYjJrvkb4f+M0A46Z7M+PgdWWzIky8\nFMxpCEuiC2L8QwUgLs1Cg+MwGHWrYVBCyP4Ev13fjWt7SxltTQ4Sz7R5cJu3Qq83\nSYYyFEbLbNALBNX9IQIDAQAB\n-----END PUBLIC KEY-----\n";
+    refused(Key::rsa_sha256_pem, private, "2048 to 4096 bits");
+    refused(Key::rsa_pss_sha512_pem, private, "2048 to 4096 bits");
+    refused(Key::rsa_sha256_public_pem, public, "2048 to 8192 bits");
+    refused(Key::rsa_pss_sha512_public_pem, public, "2048 to 8192 bits");
+}
+
+#[cfg(feature = "rsa")]
+#[test]
 fn binance_takes_rsa_keys() {
     use tower_outcome_sign::Sign;
 

@@ -12,6 +12,7 @@ use tower_outcome_sign::{
 
 use crate::support::{at_ms, fresh_ms, header, request, secs, sign};
 
+mod arbitrary;
 mod refused;
 
 const VECTORS: &str = include_str!("../data/http-signatures.json");

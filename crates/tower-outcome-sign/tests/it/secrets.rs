@@ -248,6 +248,39 @@ fn secrets_of_rsa_are_hidden() {
     }
 }
 
+#[cfg(feature = "aws-sigv4")]
+#[test]
+fn secrets_of_aws_are_hidden() {
+    use tower_outcome_sign::{AwsCredentials, AwsSigner, SharedAwsCredentials};
+
+    // The example key of AWS.
+    let secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+    let hidden = Hidden::new(secret.as_bytes());
+    let credentials = AwsCredentials::new("AKIDEXAMPLE", secret).unwrap();
+    hidden.in_debug("credentials", &credentials);
+    let shared = SharedAwsCredentials::new(credentials.clone());
+    hidden.in_debug("shared credentials", &shared);
+    let signer = AwsSigner::new(shared, "us-east-1", "service").unwrap();
+    hidden.in_debug("signer", &signer);
+    let layer = SignLayer::builder(signer).origin("https://a.test");
+    hidden.in_debug("layer builder", &layer);
+    hidden.in_debug("layer", &layer.build().unwrap());
+    let signer = AwsSigner::new(credentials.clone(), "us-east-1", "service").unwrap();
+    let get = || request("GET", "https://a.test/", "");
+    hidden.in_debug("request", &sign(&signer, get(), &fresh_ms(0)).unwrap());
+    for wrong in [format!("{secret}\n"), format!(" {secret}")] {
+        let error = AwsCredentials::new("AKIDEXAMPLE", &wrong).unwrap_err();
+        hidden.in_error("secret", &error);
+        // They are easily taken for each other.
+        let error = AwsCredentials::new(&wrong, "AKIDEXAMPLE").unwrap_err();
+        hidden.in_error("identifier", &error);
+        let error = credentials.clone().with_session_token(&wrong).unwrap_err();
+        hidden.in_error("token", &error);
+    }
+    let session = credentials.with_session_token(secret).unwrap();
+    hidden.in_debug("session", &session);
+}
+
 #[test]
 fn the_check_finds_what_is_shown() {
     let hidden = Hidden::new(TEXT.as_bytes());

@@ -116,6 +116,36 @@ fn what_is_sent_wrong_is_refused_by_name() {
 }
 
 #[test]
+fn a_right_signature_that_names_another_algorithm_is_refused() {
+    use tower_outcome_sign::{Part, Template, TextEncoding};
+
+    let by_hand = |algorithm: &str| {
+        let input =
+            format!("(\"@method\");created={CREATED};keyid=\"test-shared-secret\"{algorithm}");
+        let base = format!("\"@method\": GET\n\"@signature-params\": {input}");
+        let template = Template::builder(shared())
+            .sign([Part::Body])
+            .signature_as(TextEncoding::Base64)
+            .header("x", [Part::Signature]);
+        let signed = request("POST", "/", base);
+        let signed = sign(&template.build().unwrap(), signed, &fresh_ms(0)).unwrap();
+        let signature = format!("sig1=:{}:", header(&signed, "x"));
+        let mut request = request("GET", "/", "");
+        for (name, value) in [
+            ("signature-input", format!("sig1={input}")),
+            ("signature", signature),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        verify(verifier(), &request)
+    };
+    assert_eq!(by_hand(""), Ok(()));
+    assert_eq!(by_hand(";alg=\"hmac-sha256\""), Ok(()));
+    let error = Err(VerifyError::Mismatch);
+    assert_eq!(by_hand(";alg=\"ed25519\""), error);
+}
+
+#[test]
 fn one_right_signature_among_others_is_enough() {
     let good = signed(
         signer().cover([Component::method()]),
