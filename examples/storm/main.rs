@@ -25,6 +25,7 @@ mod progress;
 mod road;
 mod run;
 mod scenario;
+mod session;
 mod signing;
 mod strategy;
 mod summary;
@@ -47,9 +48,9 @@ async fn storm(args: &Args) -> Result<(), Box<dyn Error>> {
     picture::check(&args.picture)?;
 
     let runs = [
-        Run::of(Naive::new()?, args.seed).await?,
-        Run::of(TowerRetry::new()?, args.seed).await?,
-        Run::of(TowerOutcome::new()?, args.seed).await?,
+        Run::of(Naive::new, args.seed).await?,
+        Run::of(TowerRetry::new, args.seed).await?,
+        Run::of(TowerOutcome::new, args.seed).await?,
     ];
     let tallies = runs.each_ref().map(Tally::of);
 

@@ -148,7 +148,7 @@ fn draw_panel(area: &Area<'_>, run: &Run, end: f64) -> Drawn {
         let trail = match sent.kind {
             Kind::Query => QUERY_TRAIL,
             Kind::Order => ORDER_TRAIL,
-            Kind::Question => continue,
+            Kind::Question | Kind::LogIn => continue,
         };
         let y = row(sent.kind, sent.row);
         let way = [(sent.due.as_secs_f64(), y), (seconds(sent), y)];
@@ -165,7 +165,9 @@ fn row(kind: Kind, number: usize) -> f64 {
     let number = u32::try_from(number).map_or(0.0, f64::from);
     match kind {
         Kind::Query => number * QUERY_STEP,
-        Kind::Order | Kind::Question => row(Kind::Query, SWEEP) + GAP + number * ORDER_STEP,
+        Kind::Order | Kind::Question | Kind::LogIn => {
+            row(Kind::Query, SWEEP) + GAP + number * ORDER_STEP
+        }
     }
 }
 

@@ -41,7 +41,7 @@ impl Progress {
                 self.queries_failed += usize::from(!matches!(belief, Belief::Done(_)));
             }
             Kind::Order => self.orders += 1,
-            Kind::Question => {}
+            Kind::Question | Kind::LogIn => {}
         }
         self.update();
     }

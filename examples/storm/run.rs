@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
-use tower_outcome_testkit::{Entry, Fault};
+use tower_outcome_testkit::{Entry, Fault, Venue};
 
 use crate::progress::Progress;
 use crate::scenario::{self, Call, Kind};
+use crate::session;
 use crate::strategy::{Belief, Strategy};
 
 /// What a strategy believes, and what the venue's ledger says.
@@ -21,6 +22,8 @@ pub(crate) struct Run {
     pub(crate) sent: Vec<Sent>,
     /// How often the venue banned the program.
     pub(crate) bans: usize,
+    /// How often the program logged in.
+    pub(crate) log_ins: usize,
     /// Of strategies that have a limiter.
     pub(crate) limits: Option<Limits>,
 }
@@ -64,7 +67,9 @@ pub(crate) enum Fate {
     RateLimited,
     /// 418.
     Banned,
-    /// 401: its signature was too old.
+    /// 401: its session was over.
+    LoggedOut,
+    /// 400: its signature was too old.
     Stale,
     /// A server error, or no whole answer in time.
     Failed,
@@ -74,11 +79,22 @@ pub(crate) enum Fate {
 
 impl Run {
     /// Opens a market of its own for the strategy, and waits until everything is over.
-    pub(crate) async fn of<S: Strategy>(strategy: S, seed: u64) -> Result<Self, Box<dyn Error>> {
-        let venue = scenario::venue(seed)?;
+    pub(crate) async fn of<S: Strategy>(
+        strategy: impl FnOnce(&Venue) -> Result<S, Box<dyn Error>>,
+        seed: u64,
+    ) -> Result<Self, Box<dyn Error>> {
+        let logins = session::logins();
+        let venue = scenario::venue(seed, logins.clone())?;
         let opening = Instant::now();
+        let strategy = strategy(&venue)?;
+        let expiring = logins.clone();
+        tokio::spawn(async move {
+            sleep_until(opening + session::DIES).await;
+            expiring.expire_all();
+        });
         let mut progress = Progress::start(S::NAME, opening);
-        let mut calls = HashMap::new();
+        let log_in = Call::log_in();
+        let mut calls = HashMap::from([(log_in.id.clone(), log_in)]);
         let mut under_way = JoinSet::new();
         for call in scenario::calls() {
             let request = call.request(&venue)?;
@@ -136,6 +152,7 @@ impl Run {
             orders,
             sent,
             bans: ledger.bans(None),
+            log_ins: logins.logins(),
             limits,
         })
     }
@@ -161,7 +178,8 @@ impl Sent {
             fate: match entry.answered {
                 Some(429) => Fate::RateLimited,
                 Some(418) => Fate::Banned,
-                Some(401) => Fate::Stale,
+                Some(401) => Fate::LoggedOut,
+                Some(400) => Fate::Stale,
                 Some(200) if !cut_off => Fate::Answered,
                 _ => Fate::Failed,
             },

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use tower_outcome_testkit as testkit;
-use tower_outcome_testkit::{Answer, Ban, Fault, Ledger, Limit, Plan, Point, Venue};
+use tower_outcome_testkit::{Answer, Ban, Fault, Ledger, Limit, Logins, Plan, Point, Venue};
 
-use crate::signing;
+use crate::{session, signing};
 
 /// A second of market time. Every wait in this program is in market time but one: `Retry-After`
 /// counts the whole seconds of the clock on the wall.
@@ -59,10 +59,12 @@ pub(crate) enum Kind {
     Order,
     /// Asks what became of an order.
     Question,
+    /// Logs in.
+    LogIn,
 }
 
 /// Starts a venue with a bad day, the same one for the same seed.
-pub(crate) fn venue(seed: u64) -> Result<Venue, Box<dyn Error>> {
+pub(crate) fn venue(seed: u64, logins: Logins) -> Result<Venue, Box<dyn Error>> {
     let book = Mutex::new(HashMap::new());
     let venue = Venue::builder()
         .limit(Limit::sliding(REQUESTS_A_MINUTE, MINUTE))
@@ -70,6 +72,7 @@ pub(crate) fn venue(seed: u64) -> Result<Venue, Box<dyn Error>> {
         .ban(Ban::new(REQUESTS_A_MINUTE, MINUTE, 20 * SECOND))
         .latency(Duration::from_millis(3))
         .plan(bad_day(seed))
+        .demand(logins)
         .demand(signing::demand()?)
         .answer(move |request| answer(&book, request))
         .start()?;
@@ -152,6 +155,17 @@ impl Call {
         }
     }
 
+    /// Returns a log-in, whoever needs one.
+    pub(crate) fn log_in() -> Self {
+        Self {
+            id: session::CALL.to_owned(),
+            kind: Kind::LogIn,
+            row: 0,
+            due: Duration::ZERO,
+            path: session::PATH.to_owned(),
+        }
+    }
+
     /// Returns the question how often this order is in the venue's book.
     pub(crate) fn question(&self) -> Self {
         Self {
@@ -168,6 +182,7 @@ impl Call {
         let (builder, body) = match self.kind {
             Kind::Query | Kind::Question => (Request::get(url), ""),
             Kind::Order => (Request::post(url), r#"{"side":"buy","quantity":1}"#),
+            Kind::LogIn => (Request::post(url), "grant_type=password"),
         };
         builder
             .header(Ledger::OPERATION_HEADER, &self.id)

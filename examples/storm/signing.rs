@@ -1,6 +1,6 @@
 //! How every request is signed, and what the venue makes of it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::Request;
@@ -11,8 +11,6 @@ use tower_outcome::sign::{
 };
 use tower_outcome::{Clock, ConfigError, SystemClock};
 use tower_outcome_testkit::{Signature, Signed};
-
-use crate::scenario::SECOND;
 
 /// How long a signature is good for: ten seconds.
 const WINDOW: Duration = Duration::from_millis(10 * 50);
@@ -49,19 +47,21 @@ pub(crate) fn sign(
 
 /// The venue's side: a signature that is right, and not too old.
 pub(crate) fn demand() -> Result<Signature, ConfigError> {
-    let verifier = Verifier::new(template()?).tolerance(WINDOW).ahead(SECOND);
+    // Right first, however old; what is too old is answered otherwise.
+    let verifier = Verifier::new(template()?).tolerance(Duration::MAX);
     let clock = SystemClock::new();
-    Ok(Signature::new(move |request| {
-        verifier.verify(request, clock.now()).ok()?;
-        Some(Signed::new())
-    }))
+    let now = move || clock.now().duration_since(SystemTime::UNIX_EPOCH);
+    let verify = move |request: &Request<Bytes>| {
+        let verified = verifier.verify(request, SystemClock::new().now()).ok()?;
+        Some(Signed::new().time(verified.time()?.since_epoch()))
+    };
+    Ok(Signature::new(verify).window(WINDOW, move || now().unwrap_or_default()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
+    use crate::scenario::SECOND;
 
     fn signed_at(time: SystemTime) -> Request<Bytes> {
         let order = Request::post("http://venue/orders").body(Bytes::from("{}"));

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 /// What each row says, and how it is read off a tally.
 type Row = (&'static str, fn(&Tally) -> String);
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     ("requests", |tally| tally.requests.to_string()),
     ("of these answered 429", |tally| {
         tally.rate_limited.to_string()
@@ -20,6 +20,7 @@ const ROWS: [Row; 11] = [
     ("of these with a stale signature", |tally| {
         tally.stale.to_string()
     }),
+    ("log-ins", |tally| tally.log_ins.to_string()),
     ("bans", |tally| tally.banned.to_string()),
     ("orders placed", |tally| {
         format!("{} of {ORDERS}", tally.orders_applied)
@@ -62,7 +63,7 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
          in time. Where the venue had acted, that placed it twice ({} and {} orders). Placed\n\
          orders that they gave up on are lost from view ({} and {}). Calling on while refused\n\
          got them banned ({} and {} times). They sign a request once, and {} and {} came too\n\
-         late for their signature.",
+         late for their signature. When the session died, they logged in {} and {} times.",
         naive.applied_twice,
         tower_retry.applied_twice,
         naive.lost,
@@ -71,6 +72,8 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
         tower_retry.banned,
         naive.stale,
         tower_retry.stale,
+        naive.log_ins.saturating_sub(1),
+        tower_retry.log_ins.saturating_sub(1),
     );
     println!(
         "\ntower-outcome stays within the limit: the sweep waits for it, orders do not. It\n\

@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) rate_limited: usize,
     /// Requests refused because their signature was too old.
     pub(crate) stale: usize,
+    /// How often the program logged in.
+    pub(crate) log_ins: usize,
     /// How often the venue banned the program.
     pub(crate) banned: usize,
     /// Orders that were applied, however often.
@@ -72,6 +74,7 @@ impl Tally {
             requests: run.sent.len(),
             rate_limited: run.sent.iter().filter(rate_limited).count(),
             stale: run.sent.iter().filter(stale).count(),
+            log_ins: run.log_ins,
             banned: run.bans,
             orders_applied: applied.len(),
             applied_twice: applied.values().filter(|times| times.len() > 1).count(),
@@ -129,6 +132,7 @@ mod tests {
             orders: BTreeMap::from([("order".to_owned(), order)]),
             sent,
             bans: 0,
+            log_ins: 0,
             limits: None,
         }
     }

@@ -36,7 +36,7 @@ const VIOLET: RGBColor = RGBColor(0x7a, 0x3f, 0xb5);
 pub(super) fn marks(run: &Run) -> Vec<(Mark, &Sent)> {
     let mut placed = HashSet::new();
     let mut marks = Vec::new();
-    for sent in &run.sent {
+    for sent in run.sent.iter().filter(|sent| sent.kind != Kind::LogIn) {
         let again = sent.applied && !placed.insert(&sent.call);
         marks.push((Mark::of(sent, again), sent));
     }
@@ -82,13 +82,13 @@ impl Mark {
         match (sent.kind, sent.fate) {
             (Kind::Query, Fate::Answered) => Self::Answered,
             (Kind::Query, Fate::Failed) => Self::QueryFailed,
-            (Kind::Query, Fate::RateLimited | Fate::Banned | Fate::Stale) => Self::QueryRefused,
-            (Kind::Order, Fate::RateLimited | Fate::Banned | Fate::Stale) => Self::Refused,
+            (Kind::Query, _) => Self::QueryRefused,
             (Kind::Order, _) if again => Self::PlacedAgain,
             (Kind::Order, Fate::Answered) => Self::Placed,
             (Kind::Order, Fate::Failed) if sent.applied => Self::PlacedUnseen,
             (Kind::Order, Fate::Failed) => Self::Failed,
-            (Kind::Question, _) => Self::Asked,
+            (Kind::Order, _) => Self::Refused,
+            (Kind::Question | Kind::LogIn, _) => Self::Asked,
         }
     }
 

@@ -6,24 +6,29 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tower::util::BoxCloneSyncService;
-use tower::{Layer, ServiceBuilder, ServiceExt};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
+use tower_outcome::auth_refresh::{Credential, FetchError, TokenSource};
 use tower_outcome::{
-    Backoff, BoxError, CallReport, Class, ConfigError, ConnectTimeoutLayer, Deadline,
-    DeadlineLayer, Failure, Guard, HttpClassifier, Limit, Outcome, RateBudget, RateLimitLayer,
-    Reason, RetryBudget, RetryLayer, Routes, Scope, SignLayer, Template, Ticket, TimeoutLayer,
-    Timeouts, WitnessConnector, WitnessLayer,
+    AuthRefreshLayer, Backoff, BoxError, CallReport, Class, ConfigError, ConnectTimeoutLayer,
+    Credentials, Deadline, DeadlineLayer, Failure, Guard, HttpClassifier, Limit, Outcome,
+    RateBudget, RateLimitLayer, Reason, Repeatable, RepeatableBecause, RetryBudget, RetryLayer,
+    Routes, Scope, SignLayer, Template, Ticket, TimeoutLayer, Timeouts, WitnessConnector,
+    WitnessLayer,
 };
+
+use tower_outcome_testkit::Venue;
 
 use super::{Belief, Strategy};
 use crate::limiter::{Limiter, Watch};
 use crate::road::Road;
-use crate::scenario::{MINUTE, PATIENCE, REQUESTS_A_MINUTE, SECOND};
-use crate::signing;
+use crate::scenario::{Call, MINUTE, PATIENCE, REQUESTS_A_MINUTE, SECOND};
+use crate::{session, signing};
 
 /// How many answers may break off or stall.
 const ANSWERS: usize = 3;
@@ -31,6 +36,9 @@ const ANSWERS: usize = 3;
 /// What the sweep leaves to orders and questions: 40 requests of 200. So many go out at once, however
 /// much the sweep has used, and the orders of a minute with the questions about them are fewer.
 const SWEEP_LEAVES_PERCENT: u8 = 20;
+
+/// A log-in that takes longer than two seconds is tried again: everybody waits for it.
+const LOG_IN_WITHIN: Duration = Duration::from_millis(2 * 50);
 
 /// An order is worthless fifteen seconds after it was due.
 const ORDER_WITHIN: Duration = Duration::from_millis(15 * 50);
@@ -47,7 +55,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 // === impl TowerOutcome ===
 
 impl TowerOutcome {
-    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(venue: &Venue) -> Result<Self, Box<dyn Error>> {
         // This venue documents that whatever it answers with these was not looked at.
         let classifier = HttpClassifier::builder()
             .refuses_before_acting([StatusCode::TOO_MANY_REQUESTS, StatusCode::IM_A_TEAPOT])
@@ -73,25 +81,45 @@ impl TowerOutcome {
         let watch = limiter.watch.clone();
         let timeouts = timeouts()?;
         let connector = ConnectTimeoutLayer::new(&timeouts).layer(Road::new()?);
-        let client = Client::builder(TokioExecutor::new())
-            // hyper-util would otherwise resend behind the layers' back.
-            .retry_canceled_requests(false)
-            .build(WitnessConnector::new(connector));
+        let connector = WitnessConnector::new(connector);
+        let mut client = Client::builder(TokioExecutor::new());
+        // hyper-util would otherwise resend behind the layers' back.
+        client.retry_canceled_requests(false);
+
+        // Log-ins are requests like others: they pay, and are sent again, since they do nothing else.
+        let log_ins = watch.clone();
+        let log_in = ServiceBuilder::new()
+            .layer(retry.clone())
+            .layer(rate_limit.clone())
+            .map_future(move |request| log_ins.clone().until_over(request))
+            .layer(TimeoutLayer::new(
+                &Timeouts::builder().attempt(LOG_IN_WITHIN).build()?,
+            ))
+            .layer(WitnessLayer::new())
+            .service(client.build(connector.clone()));
+        let credentials = Credentials::builder("venue", source(log_in, venue)?)
+            .origin(venue.url(""))
+            // Room for several tries: with the default, in market time, one that hangs would be all.
+            .timeout(3 * PATIENCE)
+            .build()?;
+
         let service = ServiceBuilder::new()
             .map_response(|answer: Response<_>| answer.map(BodyExt::boxed_unsync))
             // On top: all attempts, all waits and the answer's body share it.
             .layer(DeadlineLayer::new(&timeouts))
             .layer(retry)
+            // One log-in for all who meet a 401, and one replay for each of them.
+            .layer(AuthRefreshLayer::new(credentials))
             // Below Retry: every attempt counts.
             .layer(rate_limit)
             // For the table only: when a permit is no longer in use.
             .map_future(move |request| watch.clone().until_over(request))
             // Below everything that waits: each attempt is signed when it goes out.
-            .layer(sign()?)
+            .layer(sign(venue)?)
             // Below the limiter: time in its queue is nobody's attempt.
             .layer(TimeoutLayer::new(&timeouts))
             .layer(WitnessLayer::new())
-            .service(client);
+            .service(client.build(connector));
         Ok(Self {
             service: BoxCloneSyncService::new(service),
             limiter,
@@ -143,12 +171,34 @@ fn timeouts() -> Result<Timeouts, ConfigError> {
         .build()
 }
 
-fn sign() -> Result<SignLayer<Template>, ConfigError> {
+/// Where sessions come from.
+fn source<S, B>(log_in: S, venue: &Venue) -> Result<impl TokenSource, http::Error>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+{
+    let mut request = Call::log_in().request(venue)?.map(Full::new);
+    request
+        .extensions_mut()
+        .insert(Repeatable::Yes(RepeatableBecause::Marked));
+    Ok(move |_: Option<Credential>| {
+        let answer = log_in.clone().oneshot(request.clone());
+        async move {
+            let body = answer.await.map_err(FetchError::transient)?.into_body();
+            let body = body.collect().await.map_err(FetchError::transient)?;
+            let token = session::token(&body.to_bytes()).map_err(FetchError::transient)?;
+            Ok(Credential::new(token))
+        }
+    })
+}
+
+fn sign(venue: &Venue) -> Result<SignLayer<Template>, ConfigError> {
     SignLayer::builder(signing::template()?)
+        .origin(venue.url(""))
         // The default, half a second, in market time.
         .margin(SECOND / 2)
-        // This program talks to one venue, whose address only its requests know.
-        .any_origin()
         .build()
 }
 
@@ -157,6 +207,7 @@ fn limiter() -> Result<Limiter, ConfigError> {
     let watch = Arc::new(Watch::default());
     let budget = RateBudget::builder("venue")
         .limit(Limit::sliding("requests", REQUESTS_A_MINUTE, MINUTE))
+        .class(Class::new("log-in"))
         .class(Class::new("order"))
         .class(Class::new("question"))
         .class(Class::new("sweep").leave_percent(SWEEP_LEAVES_PERCENT))
@@ -175,8 +226,9 @@ fn limiter() -> Result<Limiter, ConfigError> {
 
 /// The class of each request, as its place among those of the budget.
 fn tickets() -> Routes {
-    let [order, question, sweep] = [0, 1, 2].map(|class| Ticket::new().class(class));
+    let [log_in, order, question, sweep] = [0, 1, 2, 3].map(|class| Ticket::new().class(class));
     Routes::new()
+        .route(Method::POST, session::PATH, log_in)
         .route(Method::POST, "/orders", order)
         .route(Method::GET, "/orders/{id}", question)
         .otherwise(sweep)

@@ -1,6 +1,7 @@
 //! tower's own `Retry`, with the policy that one finds in most programs.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -15,11 +16,12 @@ use tower::timeout::Timeout;
 use tower::util::rng::HasherRng;
 use tower::{BoxError, ServiceBuilder, ServiceExt, retry};
 use tower_outcome::Template;
+use tower_outcome_testkit::Venue;
 
 use super::{Belief, Strategy};
 use crate::road::Road;
-use crate::scenario::{PATIENCE, SECOND};
-use crate::signing;
+use crate::scenario::{Call, PATIENCE, SECOND};
+use crate::{session, signing};
 
 const RETRIES: usize = 3;
 
@@ -28,6 +30,8 @@ const RETRIES: usize = 3;
 pub(crate) struct TowerRetry {
     service: Retry<Policy, Timeout<Client<Road, Full<Bytes>>>>,
     template: Template,
+    session: Arc<session::Shared>,
+    log_in: Request<Bytes>,
 }
 
 #[derive(Clone)]
@@ -39,7 +43,7 @@ struct Policy {
 // === impl TowerRetry ===
 
 impl TowerRetry {
-    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(venue: &Venue) -> Result<Self, Box<dyn Error>> {
         let client = Client::builder(TokioExecutor::new()).build(Road::new()?);
         let mut backoff =
             ExponentialBackoffMaker::new(SECOND / 2, 30 * SECOND, 0.5, HasherRng::default())?;
@@ -48,6 +52,8 @@ impl TowerRetry {
             backoff: backoff.make_backoff(),
         };
         Ok(Self {
+            session: Arc::default(),
+            log_in: Call::log_in().request(venue)?,
             template: signing::template()?,
             service: ServiceBuilder::new()
                 .layer(retry::RetryLayer::new(policy))
@@ -57,23 +63,42 @@ impl TowerRetry {
     }
 }
 
+impl TowerRetry {
+    async fn log_in(&self) -> Option<Bytes> {
+        let request = self.log_in.clone().map(Full::new);
+        read(self.service.clone().oneshot(request).await.ok()?).await
+    }
+}
+
+/// Reads an answer, if it is a good one.
+async fn read(response: Response<Incoming>) -> Option<Bytes> {
+    if !response.status().is_success() {
+        return None;
+    }
+    // tower's Timeout ends with the head of the answer.
+    let body = time::timeout(PATIENCE, response.into_body().collect()).await;
+    Some(body.ok()?.ok()?.to_bytes())
+}
+
 impl Strategy for TowerRetry {
     const NAME: &'static str = "tower-retry";
 
     async fn send(&self, request: Request<Bytes>) -> Belief {
         // A policy is shown a copy of the request, so it is signed above.
-        let Ok(request) = signing::sign(&self.template, request) else {
+        let Ok(mut request) = signing::sign(&self.template, request) else {
             return Belief::Failed;
         };
-        match self.service.clone().oneshot(request).await {
-            Ok(response) if response.status().is_success() => {
-                // tower's Timeout ends with the head of the answer.
-                match time::timeout(PATIENCE, response.into_body().collect()).await {
-                    Ok(Ok(body)) => Belief::Done(body.to_bytes()),
-                    _ => Belief::Failed,
-                }
-            }
-            _ => Belief::Failed,
+        self.session.put_on(&mut request, || self.log_in()).await;
+        let mut result = self.service.clone().oneshot(request.clone()).await;
+        let is_over = |response: &Response<_>| response.status() == StatusCode::UNAUTHORIZED;
+        if result.as_ref().is_ok_and(is_over) {
+            self.session.renew(|| self.log_in()).await;
+            self.session.put_on(&mut request, || self.log_in()).await;
+            result = self.service.clone().oneshot(request).await;
+        }
+        match result {
+            Ok(response) => read(response).await.map_or(Belief::Failed, Belief::Done),
+            Err(_) => Belief::Failed,
         }
     }
 }
