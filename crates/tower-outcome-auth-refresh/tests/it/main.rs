@@ -6,6 +6,8 @@ mod cancel;
 mod contract;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
+#[cfg(feature = "oauth2")]
+mod oauth2;
 mod rejection;
 mod source;
 mod stores;
