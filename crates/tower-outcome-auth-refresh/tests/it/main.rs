@@ -4,6 +4,7 @@
 
 mod cancel;
 mod contract;
+mod events;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
 #[cfg(feature = "oauth2")]
