@@ -184,11 +184,20 @@ where
         .extensions_mut()
         .insert(Repeatable::Yes(RepeatableBecause::Marked));
     Ok(move |_: Option<Credential>| {
-        let answer = log_in.clone().oneshot(request.clone());
+        let (log_in, request) = (log_in.clone(), request.clone());
         async move {
-            let body = answer.await.map_err(FetchError::transient)?.into_body();
-            let body = body.collect().await.map_err(FetchError::transient)?;
-            let token = session::token(&body.to_bytes()).map_err(FetchError::transient)?;
+            let mut answers = 1;
+            let body = loop {
+                let answer = log_in.clone().oneshot(request.clone()).await;
+                let body = answer.map_err(FetchError::transient)?.into_body();
+                match body.collect().await {
+                    Ok(body) => break body.to_bytes(),
+                    // It broke off after its head, when no layer can send the log-in again any more.
+                    Err(_) if answers < ANSWERS => answers += 1,
+                    Err(error) => return Err(FetchError::transient(error)),
+                }
+            };
+            let token = session::token(&body).map_err(FetchError::transient)?;
             Ok(Credential::new(token))
         }
     })
