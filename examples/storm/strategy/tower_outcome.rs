@@ -92,15 +92,14 @@ impl TowerOutcome {
             .layer(retry.clone())
             .layer(rate_limit.clone())
             .map_future(move |request| log_ins.clone().until_over(request))
-            .layer(TimeoutLayer::new(
-                &Timeouts::builder().attempt(LOG_IN_WITHIN).build()?,
-            ))
+            .layer(TimeoutLayer::new(&log_in_timeouts()?))
             .layer(WitnessLayer::new())
             .service(client.build(connector.clone()));
         let credentials = Credentials::builder("venue", source(log_in, venue)?)
             .origin(venue.url(""))
-            // Room for several tries: with the default, in market time, one that hangs would be all.
+            // Room for several tries, and the default interval in market time.
             .timeout(3 * PATIENCE)
+            .min_interval(SECOND)
             .build()?;
 
         let service = ServiceBuilder::new()
@@ -208,6 +207,13 @@ fn sign(venue: &Venue) -> Result<SignLayer<Template>, ConfigError> {
         .origin(venue.url(""))
         // The default, half a second, in market time.
         .margin(SECOND / 2)
+        .build()
+}
+
+fn log_in_timeouts() -> Result<Timeouts, ConfigError> {
+    Timeouts::builder()
+        .attempt(LOG_IN_WITHIN)
+        .read_idle(LOG_IN_WITHIN)
         .build()
 }
 
