@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
     Attempt, BoxError, CallReport, Classify, Delivery, Failure, HintForm, Hold, NotRetried,
-    Outcome, Reason, Repeatable, RetryAfter, Verdict,
+    Outcome, Reason, Repeatable, RetryAfter, Stamped, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
@@ -44,6 +44,7 @@ pin_project! {
         unsent: Option<Unsent<S, B>>,
         // A deadline above that strikes meanwhile knows that nothing was sent.
         hold: Option<Hold>,
+        stamped: Stamped,
         leave: Leave,
         notes: Option<Box<Notes>>,
         config: Arc<Config<C>>,
@@ -85,16 +86,18 @@ where
     #[inline]
     pub(crate) fn new(
         unsent: Unsent<S, B>,
-        hold: Result<Option<Hold>, BoxError>,
+        hold: Option<Hold>,
+        stamped: Result<Stamped, BoxError>,
         config: Arc<Config<C>>,
     ) -> Self {
-        let (state, hold) = match hold {
-            Ok(hold) => (State::Asking { passed: 0 }, hold),
-            Err(error) => (State::Refused { error: Some(error) }, None),
+        let (state, stamped) = match stamped {
+            Ok(stamped) => (State::Asking { passed: 0 }, stamped),
+            Err(error) => (State::Refused { error: Some(error) }, Stamped::default()),
         };
         Self {
             state,
             hold,
+            stamped,
             unsent: Some(unsent),
             leave: Leave::default(),
             notes: None,
@@ -191,6 +194,7 @@ where
                             return Poll::Ready(Err(error));
                         }
                     };
+                    this.stamped.answered();
                     let (head, body) = response.into_parts();
                     if let Some(notes) = this.notes {
                         feedback::learn(config, this.leave, notes, &head);

@@ -12,7 +12,7 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Stamped, Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -60,6 +60,7 @@ pin_project! {
         resigned: Option<Resigned>,
         // If the stack cannot work.
         refused: Option<BoxError>,
+        stamped: Stamped,
         config: Arc<Config<A, C>>,
     }
 }
@@ -98,8 +99,16 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(service: S, mut request: Request<B>, config: Arc<Config<A, C>>) -> Self {
-        let refused = config.stamp.pass(request.extensions_mut()).err();
+    pub(crate) fn new(
+        service: S,
+        request: Request<B>,
+        stamped: Result<Stamped, BoxError>,
+        config: Arc<Config<A, C>>,
+    ) -> Self {
+        let (stamped, refused) = match stamped {
+            Ok(stamped) => (stamped, None),
+            Err(error) => (Stamped::default(), Some(error)),
+        };
         let (head, body) = request.into_parts();
         Self {
             state: State::Unsigned {
@@ -114,6 +123,7 @@ where
             signing: None,
             resigned: None,
             refused,
+            stamped,
             config,
         }
     }
@@ -232,6 +242,7 @@ where
                             return Poll::Ready(Err(error.into()));
                         }
                     };
+                    this.stamped.answered();
                     let (mut head, body) = response.into_parts();
                     let offset = match (&config.offset, &*this.signing) {
                         (

@@ -3,9 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tower_layer::Layer;
-use tower_outcome_core::{
-    Clock, ConfigError, HttpClassifier, Random, SplitMix64, Stage, StageStamp, SystemClock,
-};
+use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Random, SplitMix64, SystemClock};
 
 use crate::{
     AsyncSign, ClockOffset, Needs, Nonces, SignService,
@@ -65,7 +63,6 @@ pub(crate) struct Config<A, C> {
     pub(crate) publishes: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) stamp: StageStamp,
 }
 
 // === impl SignLayer ===
@@ -112,7 +109,6 @@ impl<S, A, C> Layer<S> for SignLayer<A, C> {
     type Service = SignService<S, A, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.config.stamp.renew();
         SignService::new(inner, Arc::clone(&self.config))
     }
 }
@@ -279,7 +275,6 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
                 publishes: self.publishes,
                 clock: self.clock,
                 random: self.random,
-                stamp: StageStamp::new(Stage::Sign),
             }),
         })
     }
