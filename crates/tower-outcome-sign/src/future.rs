@@ -233,15 +233,8 @@ where
                         }
                     };
                     let (mut head, body) = response.into_parts();
-                    let offset = match (&config.offset, &*this.signing) {
-                        (
-                            Some(offset),
-                            Some(Signing {
-                                sent: Some(sent), ..
-                            }),
-                        ) => offset.learn(*sent, &head.headers),
-                        _ => None,
-                    };
+                    let signing = this.signing.as_mut();
+                    let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
                     let mut report = SignReport {
                         resigned: *this.resigned,
                         refused: None,

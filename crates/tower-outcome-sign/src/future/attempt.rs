@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::request;
+use http::{HeaderMap, request};
 use tokio::time::Instant;
 use tower_outcome_core::{CallContext, Deadline, ValidUntil};
 
@@ -20,6 +20,8 @@ pub(super) struct Signing {
     pub(super) count: u8,
     /// Known where the server's clock is learned.
     pub(super) sent: Option<SentAt>,
+    /// Whether what the answer says of the server's clock is signed with from then on.
+    pub(super) is_learned: bool,
     pub(super) valid_until: Option<ValidUntil>,
 }
 
@@ -50,6 +52,7 @@ impl Signing {
             time,
             count: 1,
             sent: None,
+            is_learned: false,
             valid_until: None,
         };
         Ok((signing, fresh))
@@ -114,10 +117,25 @@ impl Signing {
         }
     }
 
+    /// Takes in what an answer says of the server's clock.
+    #[inline]
+    pub(super) fn learn<A, C>(
+        &mut self,
+        config: &Config<A, C>,
+        headers: &HeaderMap,
+    ) -> Option<OffsetEstimate> {
+        let heard = config.offset.as_ref()?.learn(self.sent?, headers)?;
+        self.is_learned = heard.is_believed;
+        Some(heard.estimate)
+    }
+
     /// Returns whether the server's date proves that the time in the signature was wrong: by more than
     /// the error of the measurement, and by `least`.
     pub(super) fn was_wrong(&self, least: Duration, heard: OffsetEstimate) -> bool {
-        let Some(sent) = self.sent else { return false };
+        let Some(sent) = self.sent.filter(|_| self.is_learned) else {
+            // The second signature would be no better.
+            return false;
+        };
         // The server was so far ahead of the wall; the signature was so far ahead of the wall.
         let signed = ahead(self.time.to_system_time(), sent.wall);
         let wrong = (heard.middle - signed).abs();
