@@ -17,7 +17,8 @@ use tower_outcome_core::ConfigError;
 use crate::{Nonce, SignError, SignErrorKind, SigningTime, Unit};
 
 /// The nonces of one key: each the time in the key's unit, or one more than the last if that is
-/// higher.
+/// higher. The time is that of the wall clock, whatever a [`ClockOffset`](crate::ClockOffset) has
+/// learned: nothing that a server says moves them.
 ///
 /// A cheap handle; clones share. Make one for each key, and use it for everything that signs with
 /// that key.

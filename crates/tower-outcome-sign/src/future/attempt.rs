@@ -34,10 +34,13 @@ impl Signing {
         config: &Config<A, C>,
         head: &request::Parts,
     ) -> Result<(Self, Fresh), SignError> {
-        let time = SigningTime::new(corrected(config))?;
+        let wall = config.clock.now();
+        let time = SigningTime::new(corrected(config, wall))?;
         let mut fresh = Fresh::new(time);
         if let Some(nonces) = &config.nonces {
-            fresh = fresh.with_nonce(nonces.issue(time)?);
+            // Never the corrected time: a server forgets no nonce, and a wrong date would raise the key
+            // for good.
+            fresh = fresh.with_nonce(nonces.issue(SigningTime::new(wall)?)?);
         }
         if config.needs.token() {
             let half = || u128::from(config.random.next_u64());
@@ -77,7 +80,7 @@ impl Signing {
             let now = if at_once {
                 Some(self.time)
             } else {
-                SigningTime::new(corrected(config)).ok()
+                SigningTime::new(corrected(config, config.clock.now())).ok()
             };
             now.is_none_or(|now| now.saturating_add(config.margin) >= end)
         })
@@ -146,8 +149,7 @@ impl Signing {
 
 /// What the wall clock shows, corrected towards the server's.
 #[inline]
-fn corrected<A, C>(config: &Config<A, C>) -> SystemTime {
-    let wall = config.clock.now();
+fn corrected<A, C>(config: &Config<A, C>, wall: SystemTime) -> SystemTime {
     match &config.offset {
         Some(offset) => offset.correct(wall),
         None => wall,

@@ -20,8 +20,8 @@ use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 use tower_outcome_core::{BoxError, CallContext, Clock, ManualClock, Phase};
 use tower_outcome_sign::{
-    Nonces, Resigned, SignError, SignErrorKind, SignLayer, SignReport, SignedBody, SigningTime,
-    Strict, Unit,
+    ClockOffset, Nonces, Resigned, SignError, SignErrorKind, SignLayer, SignReport, SignedBody,
+    SigningTime, Strict, Unit,
 };
 use tower_outcome_testkit::{RisingNonce, Venue};
 
@@ -370,4 +370,38 @@ async fn ten_thousand_strict_calls_on_sixteen_connections_arrive_in_order() {
     assert!(statuses.iter().all(|&status| status == 200), "out of order");
     assert_eq!(venue.ledger().applied_total(), CALLS);
     assert!(venue.ledger().connections() >= 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_date_moves_a_nonce() {
+    // Ten minutes and two days off are believed for the time, and not for the key.
+    for date in [
+        "Tue, 14 Nov 2023 22:23:20 GMT",
+        "Thu, 16 Nov 2023 22:13:20 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+        "Sun, 01 Jan 2090 00:00:00 GMT",
+    ] {
+        for unit in [Unit::Millis, Unit::Nanos] {
+            let nonces = Nonces::new(unit);
+            let answer = move |_: Request<SignedBody<Full<Bytes>>>| async move {
+                let response = Response::builder().header("date", date);
+                Ok::<_, BoxError>(response.body(Full::<Bytes>::default()).unwrap())
+            };
+            let service = SignLayer::builder(STAMP)
+                .origin("https://venue.test")
+                .clock(Arc::new(ManualClock::new(at_ms(NOW))))
+                .clock_offset(ClockOffset::new())
+                .nonces(nonces.clone())
+                .build()
+                .unwrap()
+                .layer(tower::service_fn(answer));
+            for _ in 0..5 {
+                service.clone().oneshot(order()).await.unwrap();
+            }
+            assert_eq!(nonces.high_water(), time(NOW).count(unit) + 4, "{date}");
+            // A restart goes on from there.
+            let after = Nonces::builder(unit).starting_after(nonces.high_water());
+            after.build(time(NOW)).unwrap();
+        }
+    }
 }
