@@ -26,11 +26,16 @@ use crate::{
 
 mod attempt;
 mod payload;
+mod refusal;
 
 use self::{
     attempt::Signing,
     payload::{Payload, read},
+    refusal::{Refusal, hold_again},
 };
+
+/// The name of the layer in a context.
+const LAYER: &str = "sign";
 
 /// How often a signature that has gone stale is made in all.
 const SIGNINGS: u8 = 3;
@@ -58,6 +63,8 @@ pin_project! {
         hold: Option<Hold>,
         signing: Option<Signing>,
         resigned: Option<Resigned>,
+        // The answer to the first sending, until there is a second.
+        refusal: Option<Box<Refusal<RB>>>,
         // If the stack cannot work.
         refused: Option<BoxError>,
         config: Arc<Config<A, C>>,
@@ -113,6 +120,7 @@ where
             hold: None,
             signing: None,
             resigned: None,
+            refusal: None,
             refused,
             config,
         }
@@ -138,6 +146,9 @@ where
         let mut this = self.project();
         let config = &**this.config;
         loop {
+            if let Some(refusal) = this.refusal {
+                refusal.read(cx);
+            }
             let (validity, at_once) = match this.state.as_mut().project() {
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
                 StateProj::Unsigned { stage } => {
@@ -158,7 +169,7 @@ where
                         };
                         if let Err(error) = read {
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                         *stage = next_in_line(config);
                     }
@@ -171,7 +182,7 @@ where
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error));
                     }
                     let Some(draft) = this.draft.as_mut() else {
                         return Poll::Pending;
@@ -181,7 +192,7 @@ where
                         Err(error) => {
                             *this.slot = None;
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                     };
                     *this.signing = Some(signing);
@@ -194,7 +205,7 @@ where
                         Some(Err(error)) => {
                             *this.slot = None;
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                         None => {
                             if this.kept.is_none() {
@@ -218,7 +229,7 @@ where
                     Err(error) => {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                     }
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
@@ -244,10 +255,15 @@ where
                         match classifier.response(&call, Attempt::FIRST, &head) {
                             Verdict::Decided(decision) => {
                                 if judge(config, this.signing.as_ref(), decision, &mut report) {
+                                    publish_report(&mut head, report);
+                                    if config.publishes {
+                                        publish_end(&mut head, this.signing.as_ref());
+                                    }
+                                    *this.refusal = Some(Refusal::new(head, PeekBody::new(body)));
                                     *this.resigned = report.refused;
                                     *this.draft =
                                         this.kept.take().map(|head| Draft::from_parts(*head, None));
-                                    *this.hold = held(this.draft.as_ref());
+                                    *this.hold = hold_again(this.draft.as_ref(), report.refused);
                                     let stage = next_in_line(config);
                                     this.state.set(State::Unsigned { stage });
                                     continue;
@@ -287,18 +303,20 @@ where
                     else {
                         unreachable!("it was inspecting a line above");
                     };
-                    if judge(config, this.signing.as_ref(), decision, &mut report) {
-                        *this.resigned = report.refused;
-                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
-                        *this.hold = held(this.draft.as_ref());
-                        let stage = next_in_line(config);
-                        this.state.set(State::Unsigned { stage });
-                        continue;
-                    }
+                    let resends = judge(config, this.signing.as_ref(), decision, &mut report);
                     let (mut head, body) = inspect.into_parts();
                     publish_report(&mut head, report);
                     if config.publishes {
                         publish_end(&mut head, this.signing.as_ref());
+                    }
+                    if resends {
+                        *this.refusal = Some(Refusal::new(head, body));
+                        *this.resigned = report.refused;
+                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        *this.hold = hold_again(this.draft.as_ref(), report.refused);
+                        let stage = next_in_line(config);
+                        this.state.set(State::Unsigned { stage });
+                        continue;
                     }
                     return Poll::Ready(Ok(Response::from_parts(head, body)));
                 }
@@ -326,7 +344,7 @@ where
                     Err(error) => {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                     }
                 }
             }
@@ -349,7 +367,19 @@ where
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));
             signing.depart(config);
-            *this.hold = None;
+            if let Some(hold) = this.hold.take() {
+                if let (Some(_), Some(context)) =
+                    (&*this.refusal, CallContext::of(&head.extensions))
+                {
+                    context.begin_attempt();
+                }
+                if let Err(error) = hold.let_go() {
+                    *this.slot = None;
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(error));
+                }
+            }
+            *this.refusal = None;
             let future = this.service.call(Request::from_parts(head, body));
             this.state.set(State::Sending { future, call });
         }
@@ -369,7 +399,7 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
 #[inline]
 fn held(draft: Option<&Draft>) -> Option<Hold> {
     let context = CallContext::of(&draft?.head().extensions)?;
-    Some(context.hold("sign", Phase::Queued))
+    Some(context.hold(LAYER, Phase::Queued))
 }
 
 /// Notes what the server had against the time or the nonce, and says whether to send once more.

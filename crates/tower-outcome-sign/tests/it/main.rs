@@ -12,6 +12,7 @@ mod layer;
 #[cfg(feature = "message-signatures")]
 mod messages;
 mod nonces;
+mod resend;
 mod secrets;
 mod support;
 mod templates;
