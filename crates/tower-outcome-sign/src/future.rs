@@ -12,7 +12,7 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -446,6 +446,10 @@ fn judge<A, C>(
 
 #[inline]
 fn publish_report(head: &mut response::Parts, report: SignReport) {
+    if report.resigned.is_some() {
+        // Those above have not paid for it.
+        Resent::note(&mut head.extensions);
+    }
     if report.refused.is_some() || report.resigned.is_some() {
         head.extensions.insert(report);
     }
