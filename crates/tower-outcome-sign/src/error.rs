@@ -139,7 +139,8 @@ impl fmt::Display for SignError {
             SignErrorKind::Missing { part } => write!(f, "it has no {part}"),
             SignErrorKind::NonceStopped => f.write_str(
                 "the key was stopped after too many invalid nonces, or has none left; another \
-                 program uses the same key, or has used it with a larger unit",
+                 program uses the same key, or has used it with a larger unit, or requests overtook \
+                 each other",
             ),
             SignErrorKind::Origin => f.write_str("its origin is not one to sign for"),
             SignErrorKind::Stale => f.write_str("the signature was stale before it could be sent"),

@@ -420,11 +420,13 @@ fn judge<A, C>(
         Some(Reason::InvalidNonce) => Some(Resigned::InvalidNonce),
         _ => None,
     };
-    if let Some(nonces) = &config.nonces {
+    if let (Some(nonces), Some(nonce)) = (&config.nonces, signing.and_then(Signing::nonce)) {
+        // The rest may have been said before anybody looked at the nonce.
+        let proves = matches!(reason, Some(Reason::Rejected | Reason::Duplicate));
         if report.refused == Some(Resigned::InvalidNonce) {
-            nonces.refused();
-        } else if decision.outcome.is_success() {
-            nonces.accepted();
+            nonces.refused(nonce);
+        } else if proves || decision.outcome.is_success() {
+            nonces.accepted(nonce);
         }
     }
     // Once, whatever for: another refusal would not be cured by what did not cure the first.

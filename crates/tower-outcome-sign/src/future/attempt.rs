@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tower_outcome_core::{CallContext, Deadline, ValidUntil};
 
 use crate::{
-    Fresh, OffsetEstimate, SignError, SigningTime, Token, Validity,
+    Fresh, Nonce, OffsetEstimate, SignError, SigningTime, Token, Validity,
     layer::Config,
     offset::{SentAt, shift},
 };
@@ -16,6 +16,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signing {
     time: SigningTime,
+    nonce: Option<Nonce>,
     /// Which signature of this request it is; more than one only where the first went stale.
     pub(super) count: u8,
     /// Known where the server's clock is learned.
@@ -37,10 +38,13 @@ impl Signing {
         let wall = config.clock.now();
         let time = SigningTime::new(corrected(config, wall))?;
         let mut fresh = Fresh::new(time);
+        let mut nonce = None;
         if let Some(nonces) = &config.nonces {
             // Never the corrected time: a server forgets no nonce, and a wrong date would raise the key
             // for good.
-            fresh = fresh.with_nonce(nonces.issue(SigningTime::new(wall)?)?);
+            let issued = nonces.issue(SigningTime::new(wall)?)?;
+            nonce = Some(issued);
+            fresh = fresh.with_nonce(issued);
         }
         if config.needs.token() {
             let half = || u128::from(config.random.next_u64());
@@ -53,12 +57,17 @@ impl Signing {
         }
         let signing = Self {
             time,
+            nonce,
             count: 1,
             sent: None,
             is_learned: false,
             valid_until: None,
         };
         Ok((signing, fresh))
+    }
+
+    pub(super) const fn nonce(&self) -> Option<Nonce> {
+        self.nonce
     }
 
     /// Counts on where a signature went stale.
