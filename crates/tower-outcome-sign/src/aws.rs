@@ -232,7 +232,9 @@ impl<C> AwsSigner<C> {
         let Some(left) = fresh.time_left() else {
             return Some(expires);
         };
-        let left = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        // It counts from the second that is signed, which has begun already.
+        let begun = Duration::from_nanos(u64::from(fresh.time().since_epoch().subsec_nanos()));
+        let left = Unit::Seconds.count_up(begun.saturating_add(left));
         Some(expires.min(Duration::from_secs(left.max(1))))
     }
 

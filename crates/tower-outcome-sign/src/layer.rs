@@ -152,7 +152,8 @@ impl<A, C> SignLayerBuilder<A, C> {
         self
     }
 
-    /// Sets how much longer a signature must be valid when its request is handed down.
+    /// Sets how much longer a signature must be valid when its request is handed down; at most half of
+    /// the time for which it was made valid, so that a window that is shorter is no mistake.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin;
         self

@@ -12,17 +12,18 @@ use crate::{SignError, SignErrorKind};
 pub struct SigningTime(Duration);
 
 /// A unit in which times and nonces are counted from the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The finer one is the lesser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Unit {
-    /// Seconds.
-    Seconds,
-    /// Milliseconds.
-    Millis,
-    /// Microseconds.
-    Micros,
     /// Nanoseconds.
     Nanos,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Seconds.
+    Seconds,
 }
 
 /// The first second of the year 10000.
@@ -132,6 +133,12 @@ impl Unit {
             Self::Micros => saturated(span.as_micros()),
             Self::Nanos => saturated(span.as_nanos()),
         }
+    }
+
+    /// Counts units of a span, a part of one as a whole one, saturating.
+    pub(crate) fn count_up(self, span: Duration) -> u64 {
+        let count = self.count(span);
+        count.saturating_add(u64::from(self.duration(count) < span))
     }
 
     /// Returns the span of so many units.

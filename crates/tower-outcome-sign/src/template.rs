@@ -13,6 +13,7 @@ mod builder;
 mod encoding;
 mod eval;
 mod key;
+mod lifetime;
 mod part;
 mod venues;
 mod verify;
@@ -34,6 +35,7 @@ pub use self::{
 use self::{
     assign::{Assign, Target, Value},
     eval::Eval,
+    lifetime::Lifetime,
 };
 
 /// A signer that is described: what is signed, with which key, and where the result goes.
@@ -83,6 +85,7 @@ pub struct Template {
     /// What is put into the request afterwards.
     after: Vec<Assign>,
     window: Option<Duration>,
+    lifetime: Lifetime,
     needs: Needs,
 }
 
@@ -143,10 +146,10 @@ impl Sign for Template {
         for assign in &self.after {
             Self::assign(draft, assign, &eval, &mut text)?;
         }
-        Ok(match self.window {
-            Some(_) => Validity::for_window(fresh.time(), eval.window),
-            None => Validity::UNLIMITED,
-        })
+        match self.window {
+            Some(_) => self.lifetime.end(eval.window, fresh.time()),
+            None => Ok(Validity::UNLIMITED),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use http::{
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::{HashAlgorithm, Part, Template};
+use super::{HashAlgorithm, Part, Template, lifetime::end_in};
 use crate::{Draft, Fresh, SignError, Unit, origin::without_port};
 
 /// What parts stand for, in one attempt.
@@ -27,11 +27,7 @@ impl<'a> Eval<'a> {
     #[inline]
     pub(super) fn new(template: &'a Template, fresh: &'a Fresh) -> Self {
         let window = template.window.unwrap_or_default();
-        let window = match fresh.time_left() {
-            // The server need not accept what nobody waits for any more.
-            Some(left) => window.min(left.max(Duration::from_millis(1))),
-            None => window,
-        };
+        let window = template.lifetime.window(window, fresh);
         Self {
             key_id: template.key_id.expose(),
             fresh,
@@ -70,7 +66,7 @@ impl<'a> Eval<'a> {
             }
             Part::Query => out(draft.uri().query().unwrap_or_default().as_bytes()),
             Part::Body => out(draft.body()?),
-            Part::WindowMillis => decimal(Unit::Millis.count(self.window), out),
+            Part::WindowMillis => decimal(Unit::Millis.count_up(self.window), out),
             Part::Nonce => decimal(self.fresh.nonce()?.get(), out),
             Part::Signature => {
                 let signature = self
@@ -92,8 +88,8 @@ impl<'a> Eval<'a> {
         match part {
             Part::TimestampRfc3339 => out(self.fresh.time().to_rfc3339_millis().as_bytes()),
             Part::Expires(unit) => {
-                let end = self.fresh.time().saturating_add(self.window);
-                decimal(end.count(*unit), &mut |bytes| out(bytes));
+                let end = end_in(*unit, self.window, self.fresh.time());
+                decimal(end, &mut |bytes| out(bytes));
             }
             Part::TokenUuid => out(self.fresh.token()?.to_uuid().as_bytes()),
             Part::TokenHex => out(self.fresh.token()?.to_hex().as_bytes()),

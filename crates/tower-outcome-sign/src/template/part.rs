@@ -23,10 +23,11 @@ pub enum Part {
     Timestamp(Unit),
     /// The time of the attempt in the form of RFC 3339 with milliseconds.
     TimestampRfc3339,
-    /// The end of validity, in whole units since the Unix epoch.
+    /// The end of validity, in whole units since the Unix epoch, rounded up: the template's window after
+    /// the time of the attempt, or the call's deadline where that is sooner.
     Expires(Unit),
-    /// How long the server may take to accept it, in milliseconds: the template's window, or the time
-    /// that is left until the call's deadline where that is less.
+    /// How long the server may take to accept it, in milliseconds, rounded up: the template's
+    /// window, or the time that is left until the call's deadline where that is less.
     WindowMillis,
     /// The nonce of the attempt.
     Nonce,

@@ -129,6 +129,9 @@ fn it_says_when_it_ends() {
             "{query}"
         );
     }
+    // A second that has begun does not count as one that is left.
+    let presigned = s3().presigned(secs(60)).unwrap();
+    assert_eq!(end(&presigned, Some(secs(1))).0, 2000);
     let expiring = credentials().expiring_at(at_ms(NOW + 60_000));
     assert_eq!(expiring.expires(), Some(at_ms(NOW + 60_000)));
     let expiring = AwsSigner::new(expiring, "us-east-1", "s3").unwrap();

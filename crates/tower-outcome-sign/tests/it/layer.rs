@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimitLayer};
 use tower_outcome_core::{
-    BoxError, CallContext, Clock, Delivery, Failure, ManualClock, Outcome, Reason, ValidUntil,
+    BoxError, CallContext, Clock, Deadline, Delivery, Failure, ManualClock, Outcome, Reason,
+    ValidUntil,
 };
 use tower_outcome_sign::{
     AsyncSign, Draft, Fresh, Needs, SealLayer, Sign, SignError, SignErrorKind, SignLayer, Signed,
@@ -348,6 +349,7 @@ fn a_layer_that_cannot_work_is_not_built() {
 /// Takes so long for a signature.
 #[derive(Clone)]
 struct Slow {
+    window: Duration,
     clock: Arc<ManualClock>,
     takes: Arc<Mutex<Vec<u64>>>,
     signed: Arc<AtomicUsize>,
@@ -370,15 +372,24 @@ impl AsyncSign for Slow {
                 return Err(SignError::unavailable("the key service is down"));
             };
             this.clock.advance(ms(takes));
-            let validity = Sign::sign(&STAMP, &mut draft, &fresh)?;
+            let stamp = Stamp {
+                window: this.window,
+                ..STAMP
+            };
+            let validity = Sign::sign(&stamp, &mut draft, &fresh)?;
             Ok(Signed::new(draft, validity))
         })
     }
 }
 
 async fn slow(takes: &[u64]) -> (Result<(), BoxError>, Keep, usize) {
+    slow_for(STAMP.window, takes).await
+}
+
+async fn slow_for(window: Duration, takes: &[u64]) -> (Result<(), BoxError>, Keep, usize) {
     let (clock, keep) = (clock(), Keep::default());
     let signer = Slow {
+        window,
         clock: Arc::clone(&clock),
         takes: Arc::new(Mutex::new(takes.iter().rev().copied().collect())),
         signed: Arc::default(),
@@ -434,19 +445,47 @@ async fn a_key_service_that_is_down_may_be_up_again() {
 }
 
 #[tokio::test]
-async fn a_window_shorter_than_the_margin_is_refused() {
-    let hasty = Stamp {
-        window: ms(500),
-        ..STAMP
+async fn a_window_shorter_than_the_margin_is_no_mistake() {
+    let hasty = |window| {
+        let hasty = Stamp { window, ..STAMP };
+        let service = layer(hasty, &clock()).layer(Keep::default());
+        service.oneshot(order())
     };
-    let (outcome, kind) = refusal(
-        layer(hasty, &clock())
-            .layer(Keep::default())
-            .oneshot(order())
-            .await,
-    );
+    hasty(ms(500)).await.unwrap();
+    hasty(ms(2)).await.unwrap();
+    let (outcome, kind) = refusal(hasty(ms(0)).await);
     assert!(outcome.is_retryable());
     assert_eq!(kind, SignErrorKind::Stale);
+}
+
+#[tokio::test]
+async fn a_short_signature_of_which_more_than_half_is_over_is_made_again() {
+    // Of 400 ms, 250 are over.
+    let (result, keep, made) = slow_for(ms(400), &[250, 100]).await;
+    result.unwrap();
+    assert_eq!(made, 2);
+    assert_eq!(keep.0.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_signed_up_to_its_deadline() {
+    for template in [
+        tower_outcome_sign::Template::okx("k", "s", "p").unwrap(),
+        tower_outcome_sign::Template::binance("k", "s").unwrap(),
+        tower_outcome_sign::Template::bitmex("k", "s").unwrap(),
+    ] {
+        for left in [ms(1), ms(400), ms(500)] {
+            let mut call = order();
+            let deadline = Deadline::at(Instant::now() + left);
+            call.extensions_mut().insert(deadline);
+            let signer = SignLayer::builder(template.clone())
+                .origin("https://venue.test")
+                .clock(clock())
+                .build()
+                .unwrap();
+            signer.layer(Keep::default()).oneshot(call).await.unwrap();
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Templates: what they refuse, what they hide, and the way back.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use bytes::Bytes;
 use http::Request;
@@ -266,6 +266,63 @@ fn the_window_is_no_longer_than_the_caller_waits() {
     let fresh = fresh_ms(1000).with_time_left(ms(1200));
     let validity = template.sign(&mut draft, &fresh).unwrap();
     assert_eq!(validity.end().unwrap().as_millis(), 2200);
+}
+
+#[test]
+fn a_deadline_is_the_end_of_a_signature_only_where_the_server_is_told() {
+    let key = || Key::hmac_sha256(Secret::new("k")).unwrap();
+    let told = |part: Part| {
+        Template::builder(key())
+            .sign([Part::Timestamp(Unit::Millis), part.clone()])
+            .header("x-time", [Part::Timestamp(Unit::Millis)])
+            .header("x-end", [part])
+            .header("x-sign", [Part::Signature])
+            .window(secs(30))
+            .build()
+            .unwrap()
+    };
+    let end = |template: Template, left| {
+        let fresh = fresh_ms(1_999).with_time_left(left);
+        let uri = "https://venue.test/a";
+        let mut draft = tower_outcome_sign::Draft::new(request("GET", uri, ""));
+        let validity = template.sign(&mut draft, &fresh.with_token(Token::random(1)));
+        validity.unwrap().end().unwrap().since_epoch()
+    };
+    for silent in [
+        Template::okx("k", "s", "p").unwrap(),
+        Template::deribit("k", "s").unwrap(),
+        Template::bitstamp("k", "s").unwrap(),
+        Template::coinbase_exchange("k", SEED, "p").unwrap(),
+        Template::robinhood("k", SEED).unwrap(),
+        Template::slack_webhook("s").unwrap(),
+    ] {
+        let long = end(silent.clone(), secs(300));
+        assert!(long > secs(30), "{long:?}");
+        assert_eq!(end(silent, secs(2)), long);
+    }
+    assert_eq!(end(told(Part::WindowMillis), secs(2)), ms(3_999));
+    assert_eq!(end(told(Part::Expires(Unit::Millis)), secs(2)), ms(3_999));
+    // What is told is rounded up, and what was told is the end.
+    assert_eq!(end(told(Part::Expires(Unit::Seconds)), secs(2)), secs(4));
+    let micros = Duration::from_micros(1_500);
+    assert_eq!(end(told(Part::WindowMillis), micros), ms(2_001));
+    assert_eq!(end(Template::bitmex("k", "s").unwrap(), ms(2)), secs(3));
+}
+
+#[test]
+fn validity_counts_from_the_second_that_was_written() {
+    let template = Template::coinbase_exchange("k", SEED, "p").unwrap();
+    let mut draft = tower_outcome_sign::Draft::new(request("GET", "/a", ""));
+    let validity = template.sign(&mut draft, &fresh_ms(1_999)).unwrap();
+    assert_eq!(validity.end().unwrap().as_millis(), 31_000);
+}
+
+#[test]
+fn an_end_that_is_told_is_not_over_before_its_time() {
+    let template = Template::bitmex("k", "s").unwrap();
+    let fresh = fresh_ms(1_999).with_time_left(ms(100));
+    let signed = sign(&template, request("GET", "/a", ""), &fresh).unwrap();
+    assert_eq!(header(&signed, "api-expires"), "3");
 }
 
 #[test]
