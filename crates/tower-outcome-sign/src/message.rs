@@ -191,6 +191,11 @@ impl Sign for MessageSigner {
         let signature = self
             .key
             .sign_bytes(base.write(&self.covered, &input)?.as_bytes())?;
+        for covered in &self.covered {
+            if let Some(name) = covered.component.header() {
+                draft.note_covered(&name);
+            }
+        }
         let label = &self.label;
         let value = HeaderValue::try_from(format!("{label}={input}"));
         let value = value.map_err(|_| SignError::encoding("signature-input"))?;

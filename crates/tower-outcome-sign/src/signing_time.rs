@@ -112,7 +112,17 @@ impl SigningTime {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
     }
 
-    /// Reads that form.
+    /// Writes the form of ISO 8601 without separators and parts of a second, as in `20150830T123600Z`.
+    #[cfg(feature = "aws-sigv4")]
+    pub(crate) fn to_basic(self) -> String {
+        let text = self.to_rfc3339_millis();
+        let whole = text.split('.').next().unwrap_or_default();
+        let mut text = whole.replace(['-', ':'], "");
+        text.push('Z');
+        text
+    }
+
+    /// Reads the form of RFC 3339 in UTC with milliseconds.
     ///
     /// # Errors
     ///

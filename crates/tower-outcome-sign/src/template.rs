@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
 use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity};
 
@@ -87,6 +87,8 @@ pub struct Template {
     window: Option<Duration>,
     lifetime: Lifetime,
     needs: Needs,
+    /// The caller's headers that are signed.
+    covered: Vec<HeaderName>,
 }
 
 // === impl Template ===
@@ -143,6 +145,9 @@ impl Sign for Template {
         let signature = self.key.sign(&self.signed, &eval, draft)?;
         let signature = self.encoding.encode(&signature);
         eval.signature = Some(&signature);
+        for name in &self.covered {
+            draft.note_covered(name);
+        }
         for assign in &self.after {
             Self::assign(draft, assign, &eval, &mut text)?;
         }

@@ -145,6 +145,7 @@ impl TemplateBuilder {
         }
         let mut needs = Needs::HEAD;
         let mut lifetime = Lifetime::default();
+        let mut covered = Vec::new();
         let mut lacks_window = false;
         let mut signs_itself = false;
         let window = self.window;
@@ -162,7 +163,10 @@ impl TemplateBuilder {
         };
         for part in &self.signed {
             part.visit(&mut look);
-            part.visit(&mut |part| signs_itself |= matches!(part, Part::Signature));
+            part.visit(&mut |part| {
+                signs_itself |= matches!(part, Part::Signature);
+                covered.extend(part.header());
+            });
         }
         for assign in before.iter().chain(&after) {
             assign.value.visit(&mut look);
@@ -195,6 +199,7 @@ impl TemplateBuilder {
             window: self.window,
             lifetime,
             needs,
+            covered,
         })
     }
 

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::HeaderName;
+use http::{
+    HeaderName,
+    header::{CONTENT_TYPE, HOST},
+};
 
 use super::TextEncoding;
 use crate::{Secret, Unit};
@@ -103,6 +106,16 @@ impl Part {
             self,
             Self::Body | Self::BodyHash(..) | Self::ContentTypeOfBody | Self::SortedForm
         )
+    }
+
+    /// The header of the caller's that it stands for.
+    pub(super) fn header(&self) -> Option<HeaderName> {
+        match self {
+            Self::Header(name) => Some(name.clone()),
+            Self::ContentTypeOfBody => Some(CONTENT_TYPE),
+            Self::Host => Some(HOST),
+            _ => None,
+        }
     }
 
     pub(super) const fn is_secret(&self) -> bool {

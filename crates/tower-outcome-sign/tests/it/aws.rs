@@ -189,6 +189,18 @@ fn what_cannot_be_signed_is_named() {
 }
 
 #[test]
+fn directories_of_s3_express_are_signed_as_s3_wants_it() {
+    let of = |service: &str| {
+        let signer = AwsSigner::new(credentials(), "us-east-1", service).unwrap();
+        let signed = sign(&signer, get("/a//b"), &fresh_ms(NOW)).unwrap();
+        signed.headers().contains_key("x-amz-content-sha256")
+    };
+    assert!(of("s3express"));
+    assert!(of("s3-outposts"));
+    assert!(!of("s3tables"));
+}
+
+#[test]
 fn the_host_is_that_which_the_client_sends() {
     let of = |uri: &str, host: Option<&'static str>| {
         let mut request = request("GET", uri, "");

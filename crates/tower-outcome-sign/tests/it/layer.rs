@@ -630,6 +630,70 @@ async fn whoever_changes_what_was_signed_is_found() {
     assert_eq!(found(header.await), "header x-time");
 }
 
+/// What is found when a layer below changes a header of the caller's that is signed.
+#[cfg(debug_assertions)]
+async fn changed_below(signer: impl Sign, name: &'static str) -> Result<(), BoxError> {
+    let change = tower::service_fn(move |mut request: Request<SignedBody<Full<Bytes>>>| {
+        let value = http::HeaderValue::from_static("changed");
+        request.headers_mut().insert(name, value);
+        SealLayer::new().layer(Keep::default()).oneshot(request)
+    });
+    let signer = SignLayer::builder(signer)
+        .origin("https://venue.test")
+        .build()
+        .unwrap();
+    let mut call = order();
+    for name in ["x-id", "content-type"] {
+        let value = http::HeaderValue::from_static("as it was");
+        call.headers_mut().insert(name, value);
+    }
+    signer.layer(change).oneshot(call).await.map(|_| ())
+}
+
+#[tokio::test]
+#[cfg(debug_assertions)]
+async fn whoever_changes_a_header_that_the_signature_covers_is_found() {
+    use tower_outcome_sign::{Key, Part, Secret, Template};
+
+    let template = || {
+        Template::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
+            .sign([
+                Part::Header("x-id".parse().unwrap()),
+                Part::ContentTypeOfBody,
+            ])
+            .header("x-sign", [Part::Signature])
+            .build()
+            .unwrap()
+    };
+    for name in ["x-id", "content-type"] {
+        let (_, kind) = refusal(changed_below(template(), name).await);
+        let part = format!("header {name}").into();
+        assert_eq!(kind, SignErrorKind::Tampered { part });
+    }
+    changed_below(template(), "x-else").await.unwrap();
+    #[cfg(feature = "message-signatures")]
+    {
+        use tower_outcome_sign::{Component, MessageSigner};
+
+        let signer = MessageSigner::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
+            .cover([Component::field("x-id".parse().unwrap())])
+            .build()
+            .unwrap();
+        refusal(changed_below(signer.clone(), "x-id").await);
+        changed_below(signer, "content-type").await.unwrap();
+    }
+    #[cfg(feature = "aws-sigv4")]
+    {
+        use tower_outcome_sign::{AwsCredentials, AwsSigner};
+
+        let credentials = AwsCredentials::new("id", "secret").unwrap();
+        let signer = AwsSigner::new(credentials, "us-east-1", "sqs").unwrap();
+        refusal(changed_below(signer.clone(), "x-id").await);
+        // It is not signed.
+        changed_below(signer, "user-agent").await.unwrap();
+    }
+}
+
 #[tokio::test]
 #[cfg(debug_assertions)]
 async fn a_body_of_another_length_is_found() {
