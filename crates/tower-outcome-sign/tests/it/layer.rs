@@ -215,12 +215,46 @@ async fn trailers_stay_at_the_end() {
     assert_pending!(call.poll());
     let (request, send) = handle.next_request().await.unwrap();
     let body = request.into_body();
-    assert_eq!(body.size_hint().exact(), Some(1));
+    assert_eq!(body.size_hint().lower(), 1);
     assert!(!body.is_end_stream());
     let collected = body.collect().await.unwrap();
     assert_eq!(collected.trailers(), Some(&trailers));
     send.send_response(Response::new(Full::default()));
     call.await.unwrap();
+}
+
+#[tokio::test]
+async fn trailers_are_sent_over_http_1() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"0\r\nx-sum: 1\r\n\r\n") {
+            let read = stream.read_buf(&mut seen).await.unwrap();
+            let text = String::from_utf8_lossy(&seen);
+            assert!(read > 0 && !text.contains("content-length"), "{text}");
+        }
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+    });
+    let mut trailers = http::HeaderMap::new();
+    trailers.insert("x-sum", "1".parse().unwrap());
+    let frames: Frames = vec![
+        Ok(Frame::data(Bytes::from("a"))),
+        Ok(Frame::trailers(trailers)),
+    ];
+    let body = StreamBody::new(futures_util::stream::iter(frames));
+    let request = Request::post(format!("{origin}/")).header("trailer", "x-sum");
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let client = hyper_util::client::legacy::Client::builder(executor).build_http();
+    let service = SignLayer::new(STAMP, &origin).unwrap().layer(client);
+    let answered = service.oneshot(request.body(body).unwrap());
+    let (served, answered) = tokio::join!(server, answered);
+    served.unwrap();
+    answered.unwrap();
 }
 
 /// Fails the test if it is read.
