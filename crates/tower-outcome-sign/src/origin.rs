@@ -1,5 +1,7 @@
 //! For whom a signer signs.
 
+use std::fmt;
+
 use http::{
     header::HOST,
     request,
@@ -14,6 +16,9 @@ pub(crate) struct Origin {
     authority: Authority,
 }
 
+/// An origin as it was written, without the user that it may name.
+pub(crate) struct Shown<T>(pub(crate) T);
+
 /// The origins for which requests are signed.
 #[derive(Clone, Debug)]
 pub(crate) enum Origins {
@@ -26,18 +31,38 @@ pub(crate) enum Origins {
 impl Origin {
     /// Reads `https://venue.example`, or `venue.example` for any scheme.
     pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
-        let wrong = || ConfigError::new("origin", text, "scheme://host[:port] or host[:port]");
-        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let wrong = |expected| ConfigError::new("origin", Shown(text), expected);
+        let form = "scheme://host[:port] or host[:port]";
+        if text.contains('@') {
+            return Err(wrong("no user in front of the host"));
+        }
+        let uri: Uri = text.parse().map_err(|_| wrong(form))?;
         let parts = uri.into_parts();
         let path = parts
             .path_and_query
             .as_ref()
             .map_or("", |path| path.as_str());
         let Some(authority) = parts.authority else {
-            return Err(wrong());
+            return Err(wrong(form));
         };
-        if !matches!(path, "" | "/") || authority.as_str().contains('@') {
-            return Err(wrong());
+        // A fragment is not in the parts.
+        if !matches!(path, "" | "/") || text.contains('#') {
+            return Err(wrong(form));
+        }
+        if let Some(scheme) = &parts.scheme {
+            if *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS {
+                return Err(wrong("http or https"));
+            }
+        }
+        let host = authority.host();
+        let port = authority.as_str().strip_prefix(host);
+        if port != Some("") && !authority.port_u16().is_some_and(|port| port > 0) {
+            return Err(wrong("a port from 1 to 65535"));
+        }
+        let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let numbered = host.starts_with('[') && host.ends_with(']');
+        if host.is_empty() || !numbered && !host.bytes().all(named) {
+            return Err(wrong("the name or address of one host"));
         }
         Ok(Self {
             scheme: parts.scheme,
@@ -64,6 +89,17 @@ impl Origin {
     fn matches_by_port(&self, scheme: Option<&Scheme>, authority: &str) -> bool {
         let own = without_port(self.authority.as_str(), scheme);
         own.eq_ignore_ascii_case(without_port(authority, scheme))
+    }
+}
+
+// === impl Shown ===
+
+impl<T: AsRef<str>> fmt::Debug for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_ref().rsplit_once('@') {
+            Some((_, host)) => write!(f, "\"[redacted]@{}\"", host.escape_debug()),
+            None => fmt::Debug::fmt(self.0.as_ref(), f),
+        }
     }
 }
 
@@ -148,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_hosts_too() {
+        for text in [
+            "http://127.0.0.1:8080",
+            "https://[::1]:8443",
+            "https://[::1]",
+        ] {
+            assert!(Origin::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_origin_is_refused() {
         for text in [
             "",
@@ -156,6 +203,13 @@ mod tests {
             "https://venue.test/path",
             "a b",
             "u@venue.test",
+            "https://venue.test:99999",
+            "https://venue.test:0",
+            "https://venue.test:",
+            "ftp://venue.test",
+            "https://*.venue.test",
+            "https://venue.test/#a",
+            "https://venue.test?a",
         ] {
             let error = Origin::parse(text).unwrap_err();
             assert_eq!(error.field(), "origin", "{text}");
