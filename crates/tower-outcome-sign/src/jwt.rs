@@ -6,9 +6,7 @@ use base64ct::{Base64UrlUnpadded, Encoding};
 use http::{HeaderValue, header::AUTHORIZATION};
 use tower_outcome_core::ConfigError;
 
-use crate::{
-    Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, origin::without_port,
-};
+use crate::{Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, origin::host};
 
 mod json;
 mod key;
@@ -83,10 +81,7 @@ impl JwtSigner {
     }
 
     fn token(&self, draft: &Draft, fresh: &Fresh) -> Result<String, SignError> {
-        let uri = draft.uri();
-        let host = uri.authority().ok_or_else(|| SignError::missing("host"))?;
-        let host = without_port(host.as_str(), uri.scheme());
-        let target = format!("{} {host}{}", draft.method(), uri.path());
+        let target = format!("{} {}{}", draft.method(), host(draft)?, draft.uri().path());
         let (now, end) = (fresh.time().as_secs(), self.end(fresh));
         // Of a time that cannot be read back nobody knows when it comes.
         SigningTime::from_unit(end, Unit::Seconds)?;

@@ -8,7 +8,11 @@ use http::{
     },
 };
 
-use crate::{Draft, SignError, draft::escape, origin::without_port};
+use crate::{
+    Draft, SignError,
+    draft::escape,
+    origin::{one_host, without_port},
+};
 
 /// What is for the next hop alone, or what proxies and tracing below may change.
 const UNSIGNED: [HeaderName; 15] = [
@@ -67,8 +71,8 @@ pub(super) fn parameter(text: &str) -> Result<Vec<u8>, SignError> {
 /// The host as the server sees it.
 pub(super) fn host(draft: &Draft) -> Result<&str, SignError> {
     let uri = draft.uri();
-    let given = match draft.headers().get(HOST) {
-        Some(host) => return host.to_str().map_err(|_| SignError::encoding("host")),
+    let given = match one_host(draft.headers())? {
+        Some(host) => return Ok(host),
         None => uri.authority().map(|authority| authority.as_str()),
     };
     let given = given.ok_or_else(|| SignError::missing("host"))?;

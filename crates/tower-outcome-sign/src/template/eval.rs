@@ -2,16 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use http::{
-    HeaderMap,
-    header::{CONTENT_TYPE, HOST},
-    uri::Scheme,
-};
+use http::{HeaderMap, HeaderName, header::CONTENT_TYPE};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::{HashAlgorithm, Part, Template, lifetime::end_in};
-use crate::{Draft, Fresh, SignError, Unit, origin::without_port};
+use crate::{Draft, Fresh, SignError, Unit, origin::host};
 
 /// What parts stand for, in one attempt.
 pub(super) struct Eval<'a> {
@@ -113,20 +109,10 @@ impl<'a> Eval<'a> {
                 }
                 out(&hashing.finish());
             }
-            Part::Header(name) => {
-                let mut values = draft.headers().get_all(name).iter();
-                match (values.next(), values.next()) {
-                    (Some(value), None) => out(value.as_bytes()),
-                    // Which of several would be meant, nobody has written down.
-                    _ => return Err(SignError::missing(format!("one header {name}"))),
-                }
-            }
+            Part::Header(name) => out(one_value(draft.headers(), name)?),
             Part::ContentTypeOfBody => {
                 if !draft.body()?.is_empty() {
-                    let value = draft.headers().get(CONTENT_TYPE);
-                    out(value
-                        .ok_or_else(|| SignError::missing("content-type"))?
-                        .as_bytes());
+                    out(one_value(draft.headers(), &CONTENT_TYPE)?);
                 }
             }
             Part::Url => {
@@ -157,18 +143,13 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// The host as the server sees it.
-fn host(draft: &Draft) -> Result<&str, SignError> {
-    let headers: &HeaderMap = draft.headers();
-    let uri = draft.uri();
-    let given = match headers.get(HOST) {
-        Some(host) => host.to_str().ok(),
-        None => uri.authority().map(|authority| authority.as_str()),
-    };
-    let given = given.ok_or_else(|| SignError::missing("host"))?;
-    let given = given.rsplit_once('@').map_or(given, |(_, host)| host);
-    let scheme = uri.scheme().or(Some(&Scheme::HTTPS));
-    Ok(without_port(given, scheme))
+/// The value of a header. Which of several would be meant, nobody has written down.
+fn one_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a [u8], SignError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value.as_bytes()),
+        _ => Err(SignError::missing(format!("one header {name}"))),
+    }
 }
 
 /// The fields of a form, unescaped and in order; the same field with the same value once.

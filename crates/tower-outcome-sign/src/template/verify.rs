@@ -179,6 +179,15 @@ fn take(draft: &mut Draft, assign: &Assign) -> Result<Vec<u8>, VerifyError> {
         }
         Target::Query(name) => {
             let query = draft.uri().query().unwrap_or_default();
+            // However it is written, it must be there once: of two, one would be signed and the other
+            // gone by.
+            let named = |pair: &&str| unescaped(pair.split('=').next().unwrap_or_default());
+            let count = query
+                .split('&')
+                .filter(|pair| named(pair) == name.as_bytes());
+            if count.count() > 1 {
+                return Err(VerifyError::Malformed);
+            }
             let text = unescaped_value(field(query, name).ok_or(VerifyError::Missing)?)?;
             let has_signature = super::builder::has_signature(assign);
             if has_signature {

@@ -14,6 +14,10 @@ use crate::support::{at_ms, fresh_ms, header, ms, request, secs, sign};
 const SEED: &str = "xQnTJVeQLmw1/Mg2YimEViSpw/SdJcgNXZ5kQkAXNPU=";
 const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIIJEYWtGBrhACmb9Dvy+qa8WEf0lQOl1s4CLIAB9m89u\n-----END PRIVATE KEY-----\n";
 
+fn verifier(template: &Template) -> Verifier {
+    Verifier::new(template.clone())
+}
+
 fn hidden(what: &str, shown: &str) {
     for secret in ["hunter2", "passphrase-7", "key-id-5", "aHVudGVyMg"] {
         assert!(!shown.contains(secret), "{what} shows a secret: {shown}");
@@ -130,7 +134,7 @@ fn what_the_request_lacks_is_named() {
         (Part::TokenUuid, "token"),
         (Part::Host, "host"),
         (Part::Url, "scheme"),
-        (Part::ContentTypeOfBody, "content-type"),
+        (Part::ContentTypeOfBody, "one header content-type"),
     ] {
         let error = sign(&template(part), request("POST", "/a", "b"), &fresh_ms(0)).unwrap_err();
         let kind = SignErrorKind::Missing {
@@ -459,6 +463,44 @@ fn a_public_key_verifies_and_does_not_sign() {
         .unwrap();
     assert_eq!(verified.time().unwrap().as_secs(), 7);
     assert!(sign(&public, request("POST", "/a", "{}"), &fresh_ms(7000)).is_err());
+}
+
+#[test]
+fn what_is_signed_must_be_there_once() {
+    let bitstamp = Template::bitstamp("k", "s").unwrap();
+    let fresh = fresh_ms(0).with_token(Token::random(1));
+    let mut order = request("POST", "https://a.test/b", "x");
+    for (name, value) in [("content-type", "text/plain"), ("host", "a.test")] {
+        order.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let signed = sign(&bitstamp, order.clone(), &fresh).unwrap();
+    for name in ["content-type", "host"] {
+        let mut twice = signed.clone();
+        let second = "other".parse().unwrap();
+        twice.headers_mut().append(name, second);
+        let verified = verifier(&bitstamp).verify(&twice, at_ms(0));
+        assert_eq!(verified, Err(VerifyError::Missing));
+        let mut twice = order.clone();
+        let second = "other".parse().unwrap();
+        twice.headers_mut().append(name, second);
+        assert!(sign(&bitstamp, twice, &fresh).is_err());
+    }
+    let binance = Template::binance("k", "s").unwrap();
+    let signed = sign(&binance, request("GET", "/a?b=c", ""), &fresh).unwrap();
+    let uri = signed.uri().to_string();
+    let (rest, signature) = uri.rsplit_once("&signature=").unwrap();
+    for wrong in [
+        format!("{uri}&signature=anything"),
+        format!("{uri}&signature={signature}"),
+        format!("{uri}&%73ignature=anything"),
+        format!("{uri}&signature"),
+        format!("{rest}&signature=00&signature={signature}"),
+    ] {
+        let mut twice = signed.clone();
+        *twice.uri_mut() = wrong.parse().unwrap();
+        let verified = verifier(&binance).verify(&twice, at_ms(0));
+        assert_eq!(verified, Err(VerifyError::Malformed), "{wrong}");
+    }
 }
 
 #[test]
