@@ -5,13 +5,14 @@ use std::{fmt, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 
-use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity};
+use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity, draft::conflict};
 
 mod assign;
 mod body_field;
 mod builder;
 mod encoding;
 mod eval;
+mod json;
 mod key;
 mod lifetime;
 mod part;
@@ -117,7 +118,12 @@ impl Template {
                     draft.set_header(name.clone(), value)
                 }
             }
-            Target::Query(name) => draft.add_query(name, utf8(text, name)?),
+            Target::Query(name) => {
+                if body_field::is_in_form(draft, name) {
+                    return Err(conflict(name.clone()));
+                }
+                draft.add_query(name, utf8(text, name)?)
+            }
             Target::BodyField(name) => {
                 let body = body_field::put(draft, name, utf8(text, name)?)?;
                 draft.set_body(body);
