@@ -9,7 +9,7 @@ use tower_outcome_core::{
 
 use crate::{
     AsyncSign, ClockOffset, Needs, Nonces, SignService,
-    origin::{Origin, Origins},
+    origin::{Origin, Origins, Shown},
     secret::Redacted,
 };
 
@@ -152,7 +152,8 @@ impl<A, C> SignLayerBuilder<A, C> {
         self
     }
 
-    /// Sets how much longer a signature must be valid when its request is handed down.
+    /// Sets how much longer a signature must be valid when its request is handed down; at most half of
+    /// the time for which it was made valid, so that a window that is shorter is no mistake.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin;
         self
@@ -288,8 +289,9 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
 /// Prints nothing of the signer.
 impl<A, C> fmt::Debug for SignLayerBuilder<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origins: Vec<_> = self.origins.iter().map(Shown).collect();
         f.debug_struct("SignLayerBuilder")
-            .field("origins", &self.origins)
+            .field("origins", &origins)
             .field("body_limit", &self.body_limit)
             .field("margin", &self.margin)
             .finish_non_exhaustive()

@@ -76,8 +76,9 @@ impl Signing {
         self
     }
 
-    /// Returns whether the signature would not be valid for long enough if it were sent now. One that
-    /// was made at once is as old as its time.
+    /// Returns whether the signature would not be valid for long enough if it were sent now: for the
+    /// margin, or for half of what it was valid for, where that is less. One that was made at once is as
+    /// old as its time.
     #[inline]
     pub(super) fn is_stale<A, C>(
         &self,
@@ -91,7 +92,14 @@ impl Signing {
             } else {
                 SigningTime::new(corrected(config, config.clock.now())).ok()
             };
-            now.is_none_or(|now| now.saturating_add(config.margin) >= end)
+            now.is_none_or(|now| {
+                let left = end.since_epoch().saturating_sub(now.since_epoch());
+                // What was made for the last moments of a call is not stale for that.
+                left <= config.margin && {
+                    let whole = end.since_epoch().saturating_sub(self.time.since_epoch());
+                    left <= config.margin.min(whole / 2)
+                }
+            })
         })
     }
 

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimitLayer};
 use tower_outcome_core::{
-    BoxError, CallContext, Clock, Delivery, Failure, ManualClock, Outcome, Reason, ValidUntil,
+    BoxError, CallContext, Clock, Deadline, Delivery, Failure, ManualClock, Outcome, Reason,
+    ValidUntil,
 };
 use tower_outcome_sign::{
     AsyncSign, Draft, Fresh, Needs, SealLayer, Sign, SignError, SignErrorKind, SignLayer, Signed,
@@ -214,12 +215,46 @@ async fn trailers_stay_at_the_end() {
     assert_pending!(call.poll());
     let (request, send) = handle.next_request().await.unwrap();
     let body = request.into_body();
-    assert_eq!(body.size_hint().exact(), Some(1));
+    assert_eq!(body.size_hint().lower(), 1);
     assert!(!body.is_end_stream());
     let collected = body.collect().await.unwrap();
     assert_eq!(collected.trailers(), Some(&trailers));
     send.send_response(Response::new(Full::default()));
     call.await.unwrap();
+}
+
+#[tokio::test]
+async fn trailers_are_sent_over_http_1() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"0\r\nx-sum: 1\r\n\r\n") {
+            let read = stream.read_buf(&mut seen).await.unwrap();
+            let text = String::from_utf8_lossy(&seen);
+            assert!(read > 0 && !text.contains("content-length"), "{text}");
+        }
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+    });
+    let mut trailers = http::HeaderMap::new();
+    trailers.insert("x-sum", "1".parse().unwrap());
+    let frames: Frames = vec![
+        Ok(Frame::data(Bytes::from("a"))),
+        Ok(Frame::trailers(trailers)),
+    ];
+    let body = StreamBody::new(futures_util::stream::iter(frames));
+    let request = Request::post(format!("{origin}/")).header("trailer", "x-sum");
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let client = hyper_util::client::legacy::Client::builder(executor).build_http();
+    let service = SignLayer::new(STAMP, &origin).unwrap().layer(client);
+    let answered = service.oneshot(request.body(body).unwrap());
+    let (served, answered) = tokio::join!(server, answered);
+    served.unwrap();
+    answered.unwrap();
 }
 
 /// Fails the test if it is read.
@@ -348,6 +383,7 @@ fn a_layer_that_cannot_work_is_not_built() {
 /// Takes so long for a signature.
 #[derive(Clone)]
 struct Slow {
+    window: Duration,
     clock: Arc<ManualClock>,
     takes: Arc<Mutex<Vec<u64>>>,
     signed: Arc<AtomicUsize>,
@@ -370,15 +406,24 @@ impl AsyncSign for Slow {
                 return Err(SignError::unavailable("the key service is down"));
             };
             this.clock.advance(ms(takes));
-            let validity = Sign::sign(&STAMP, &mut draft, &fresh)?;
+            let stamp = Stamp {
+                window: this.window,
+                ..STAMP
+            };
+            let validity = Sign::sign(&stamp, &mut draft, &fresh)?;
             Ok(Signed::new(draft, validity))
         })
     }
 }
 
 async fn slow(takes: &[u64]) -> (Result<(), BoxError>, Keep, usize) {
+    slow_for(STAMP.window, takes).await
+}
+
+async fn slow_for(window: Duration, takes: &[u64]) -> (Result<(), BoxError>, Keep, usize) {
     let (clock, keep) = (clock(), Keep::default());
     let signer = Slow {
+        window,
         clock: Arc::clone(&clock),
         takes: Arc::new(Mutex::new(takes.iter().rev().copied().collect())),
         signed: Arc::default(),
@@ -434,19 +479,47 @@ async fn a_key_service_that_is_down_may_be_up_again() {
 }
 
 #[tokio::test]
-async fn a_window_shorter_than_the_margin_is_refused() {
-    let hasty = Stamp {
-        window: ms(500),
-        ..STAMP
+async fn a_window_shorter_than_the_margin_is_no_mistake() {
+    let hasty = |window| {
+        let hasty = Stamp { window, ..STAMP };
+        let service = layer(hasty, &clock()).layer(Keep::default());
+        service.oneshot(order())
     };
-    let (outcome, kind) = refusal(
-        layer(hasty, &clock())
-            .layer(Keep::default())
-            .oneshot(order())
-            .await,
-    );
+    hasty(ms(500)).await.unwrap();
+    hasty(ms(2)).await.unwrap();
+    let (outcome, kind) = refusal(hasty(ms(0)).await);
     assert!(outcome.is_retryable());
     assert_eq!(kind, SignErrorKind::Stale);
+}
+
+#[tokio::test]
+async fn a_short_signature_of_which_more_than_half_is_over_is_made_again() {
+    // Of 400 ms, 250 are over.
+    let (result, keep, made) = slow_for(ms(400), &[250, 100]).await;
+    result.unwrap();
+    assert_eq!(made, 2);
+    assert_eq!(keep.0.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_signed_up_to_its_deadline() {
+    for template in [
+        tower_outcome_sign::Template::okx("k", "s", "p").unwrap(),
+        tower_outcome_sign::Template::binance("k", "s").unwrap(),
+        tower_outcome_sign::Template::bitmex("k", "s").unwrap(),
+    ] {
+        for left in [ms(1), ms(400), ms(500)] {
+            let mut call = order();
+            let deadline = Deadline::at(Instant::now() + left);
+            call.extensions_mut().insert(deadline);
+            let signer = SignLayer::builder(template.clone())
+                .origin("https://venue.test")
+                .clock(clock())
+                .build()
+                .unwrap();
+            signer.layer(Keep::default()).oneshot(call).await.unwrap();
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -589,6 +662,70 @@ async fn whoever_changes_what_was_signed_is_found() {
         request.headers_mut().append(TIME, "1".parse().unwrap());
     });
     assert_eq!(found(header.await), "header x-time");
+}
+
+/// What is found when a layer below changes a header of the caller's that is signed.
+#[cfg(debug_assertions)]
+async fn changed_below(signer: impl Sign, name: &'static str) -> Result<(), BoxError> {
+    let change = tower::service_fn(move |mut request: Request<SignedBody<Full<Bytes>>>| {
+        let value = http::HeaderValue::from_static("changed");
+        request.headers_mut().insert(name, value);
+        SealLayer::new().layer(Keep::default()).oneshot(request)
+    });
+    let signer = SignLayer::builder(signer)
+        .origin("https://venue.test")
+        .build()
+        .unwrap();
+    let mut call = order();
+    for name in ["x-id", "content-type"] {
+        let value = http::HeaderValue::from_static("as it was");
+        call.headers_mut().insert(name, value);
+    }
+    signer.layer(change).oneshot(call).await.map(|_| ())
+}
+
+#[tokio::test]
+#[cfg(debug_assertions)]
+async fn whoever_changes_a_header_that_the_signature_covers_is_found() {
+    use tower_outcome_sign::{Key, Part, Secret, Template};
+
+    let template = || {
+        Template::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
+            .sign([
+                Part::Header("x-id".parse().unwrap()),
+                Part::ContentTypeOfBody,
+            ])
+            .header("x-sign", [Part::Signature])
+            .build()
+            .unwrap()
+    };
+    for name in ["x-id", "content-type"] {
+        let (_, kind) = refusal(changed_below(template(), name).await);
+        let part = format!("header {name}").into();
+        assert_eq!(kind, SignErrorKind::Tampered { part });
+    }
+    changed_below(template(), "x-else").await.unwrap();
+    #[cfg(feature = "message-signatures")]
+    {
+        use tower_outcome_sign::{Component, MessageSigner};
+
+        let signer = MessageSigner::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
+            .cover([Component::field("x-id".parse().unwrap())])
+            .build()
+            .unwrap();
+        refusal(changed_below(signer.clone(), "x-id").await);
+        changed_below(signer, "content-type").await.unwrap();
+    }
+    #[cfg(feature = "aws-sigv4")]
+    {
+        use tower_outcome_sign::{AwsCredentials, AwsSigner};
+
+        let credentials = AwsCredentials::new("id", "secret").unwrap();
+        let signer = AwsSigner::new(credentials, "us-east-1", "sqs").unwrap();
+        refusal(changed_below(signer.clone(), "x-id").await);
+        // It is not signed.
+        changed_below(signer, "user-agent").await.unwrap();
+    }
 }
 
 #[tokio::test]
