@@ -149,7 +149,7 @@ where
             if let Some(refusal) = this.refusal {
                 refusal.read(cx);
             }
-            let (validity, at_once) = match this.state.as_mut().project() {
+            let validity = match this.state.as_mut().project() {
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
                 StateProj::Unsigned { stage } => {
                     // ## Reading => (Queued | Readying | Done)
@@ -201,7 +201,7 @@ where
                     }
                     draft.show(this.payload.shown(config));
                     match config.signer.sign_now(draft, &fresh) {
-                        Some(Ok(validity)) => (validity, true),
+                        Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
                             *this.slot = None;
                             this.state.set(State::Done);
@@ -224,7 +224,7 @@ where
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
                     Ok(signed) => {
                         *this.draft = Some(signed.draft);
-                        (signed.validity, false)
+                        signed.validity
                     }
                     Err(error) => {
                         *this.slot = None;
@@ -327,7 +327,7 @@ where
             let Some(signing) = this.signing.as_mut() else {
                 return Poll::Pending;
             };
-            if signing.is_stale(config, validity, at_once) {
+            if signing.is_stale(config, validity) {
                 let again = match &*this.kept {
                     Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
                         .map(|(again, fresh)| (again, fresh, (**kept).clone())),

@@ -77,21 +77,12 @@ impl Signing {
     }
 
     /// Returns whether the signature would not be valid for long enough if it were sent now: for the
-    /// margin, or for half of what it was valid for, where that is less. One that was made at once is as
-    /// old as its time.
+    /// margin, or for half of what it was valid for, where that is less. One that was made at once may have
+    /// taken its time, too: behind a lock, or in a module that is asked synchronously.
     #[inline]
-    pub(super) fn is_stale<A, C>(
-        &self,
-        config: &Config<A, C>,
-        validity: Validity,
-        at_once: bool,
-    ) -> bool {
+    pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, validity: Validity) -> bool {
         validity.end().is_some_and(|end| {
-            let now = if at_once {
-                Some(self.time)
-            } else {
-                SigningTime::new(corrected(config, config.clock.now())).ok()
-            };
+            let now = SigningTime::new(corrected(config, config.clock.now())).ok();
             now.is_none_or(|now| {
                 let left = end.since_epoch().saturating_sub(now.since_epoch());
                 // What was made for the last moments of a call is not stale for that.

@@ -621,6 +621,38 @@ async fn a_call_dropped_anywhere_leaves_nothing_in_flight() {
     }
 }
 
+/// Signs in its own time.
+struct Blocking(Arc<ManualClock>, Duration);
+
+impl Sign for Blocking {
+    fn sign(&self, _: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
+        self.0.advance(self.1);
+        Ok(Validity::for_window(fresh.time(), secs(30)))
+    }
+}
+
+#[tokio::test]
+async fn a_signer_that_blocks_too_long_is_found_out() {
+    for (taken, is_sent) in [(ms(29_400), true), (ms(29_500), false), (secs(60), false)] {
+        let (clock, keep) = (clock(), Keep::default());
+        let service = SignLayer::builder(Blocking(Arc::clone(&clock), taken))
+            .origin("https://venue.test")
+            .clock(clock)
+            .build()
+            .unwrap()
+            .layer(keep.clone());
+        let result = service.oneshot(order()).await.map(drop);
+        assert_eq!(
+            keep.0.lock().unwrap().len(),
+            usize::from(is_sent),
+            "{taken:?}"
+        );
+        if !is_sent {
+            assert_eq!(refusal(result).1, SignErrorKind::Stale);
+        }
+    }
+}
+
 // ## The seal
 
 async fn sealed(change: fn(&mut Request<SignedBody<Full<Bytes>>>)) -> Result<(), BoxError> {
