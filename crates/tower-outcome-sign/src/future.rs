@@ -362,7 +362,10 @@ where
             };
             signing.publish(config, validity, &mut head);
             #[cfg(debug_assertions)]
-            crate::Seal::put(&mut head, &body, added);
+            {
+                let signed = body.data().filter(|_| config.needs.body());
+                crate::Seal::put(&mut head, signed, added);
+            }
             body.hold(this.slot);
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));

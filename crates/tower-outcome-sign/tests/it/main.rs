@@ -13,6 +13,7 @@ mod layer;
 mod messages;
 mod nonces;
 mod resend;
+mod seal;
 mod secrets;
 mod support;
 mod templates;
