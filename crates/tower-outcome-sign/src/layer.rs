@@ -132,8 +132,9 @@ impl<A, C> SignLayerBuilder<A, C> {
     /// Adds an origin for which requests are signed: `https://venue.example`, or a host with or
     /// without a port for both schemes. A request for any other is refused.
     ///
-    /// This is what keeps a signed request from following a redirect elsewhere: a redirect layer
-    /// stands above this one, and the redirected request is a request like any other.
+    /// This is what keeps a signed request from following a redirect elsewhere: the redirected request is
+    /// a request like any other. Do not follow redirects of requests that act, though; see the
+    /// [crate docs](crate#redirects-and-rewriting).
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self

@@ -56,11 +56,16 @@ pub struct NoncesBuilder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strict {
-    /// Until it has been answered: the only order that holds over several connections, at one
-    /// request per round trip.
+    /// Until it has been answered: the only order that holds over several connections, over HTTP/2, or
+    /// with a client that has a pool, at one request per round trip.
     UntilAnswered,
-    /// Until the transport has taken the whole request. Enough where one connection keeps the order,
-    /// such as HTTP/1.1 with a single connection or HTTP/2 to a server that reads in order.
+    /// Until the transport has taken the whole request. This keeps the order on exactly one HTTP/1
+    /// connection, such as that of hyper's `client::conn::http1`, and nowhere else.
+    ///
+    /// What the transport has taken is not on the wire yet. HTTP/2 writes the frames of several streams in
+    /// an order of its own, and servers work on them side by side. A client with a pool opens another
+    /// connection for what it cannot send at once, also over HTTP/1.1. There, requests overtake each other
+    /// by the hundred.
     UntilWritten,
 }
 

@@ -16,7 +16,9 @@ use tower_layer::Layer;
 use tower_outcome_core::BoxError;
 use tower_service::Service;
 
-use crate::{SignError, SignErrorKind};
+use crate::SignError;
+#[cfg(debug_assertions)]
+use crate::SignErrorKind;
 
 mod body;
 
