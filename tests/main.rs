@@ -10,6 +10,7 @@ mod bodiless;
 mod limits;
 mod messages;
 mod order;
+mod resent;
 mod reuse;
 mod signing;
 mod timeout;

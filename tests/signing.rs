@@ -18,6 +18,7 @@ use tower_outcome::{
 };
 use tower_outcome_testkit::{Fault, Ledger, Plan, Signature, Signed, Venue};
 
+mod nonces;
 mod templates;
 
 /// How old a signature may be; the waits below are several times as long.

@@ -404,6 +404,12 @@ impl Course {
 // === impl Hold ===
 
 impl Hold {
+    /// Returns the context of the call.
+    #[must_use]
+    pub const fn context(&self) -> &CallContext {
+        &self.context
+    }
+
     /// Lets go of the request, which is handed down right after.
     ///
     /// # Errors

@@ -2,31 +2,24 @@
 
 use std::{fmt, time::Duration};
 
-use aws_sigv4::{
-    http_request::{
-        PayloadChecksumKind, PercentEncodingMode, SessionTokenMode, SignableBody, SignableRequest,
-        SignatureLocation, SigningInstructions, SigningSettings, UriPathNormalizationMode, sign,
-    },
-    sign::v4::SigningParams,
-};
-use http::{
-    HeaderName, HeaderValue,
-    header::{AUTHORIZATION, HOST},
-};
+use http::{HeaderName, HeaderValue, header::AUTHORIZATION};
 use tower_outcome_core::ConfigError;
-use tracing::dispatcher::{Dispatch, with_default};
+use zeroize::Zeroizing;
 
 use crate::{Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, draft::conflict};
 
+mod canonical;
 mod credentials;
 mod target;
 
 pub use self::credentials::{AwsCredentialSource, AwsCredentials, SharedAwsCredentials};
 
+use self::canonical::Scope;
+
 /// Signs for AWS, and for what speaks its language: Signature Version 4, in headers or
 /// [in the query](Self::presigned).
 ///
-/// Services named `s3` or `s3-` and something are signed as S3 wants it: the path encoded once and
+/// Services named `s3`, `s3-` and something, or `s3express` are signed as S3 wants it: the path encoded once and
 /// left as it is, and the hash of the body in `x-amz-content-sha256`. For all others the path is
 /// encoded twice, without dot segments. What goes over the wire is what the caller wrote.
 ///
@@ -86,8 +79,8 @@ pub use self::credentials::{AwsCredentialSource, AwsCredentials, SharedAwsCreden
 /// # Secrets
 ///
 /// The keys are overwritten when the last clone of the credentials is dropped. The copies that the
-/// `aws-sigv4` crate makes of them while it derives the key of the day are not. What that crate would
-/// write to the log, the session token included, is not written.
+/// `aws-sigv4` crate makes of them while it derives the key of the day are not. Nothing is traced or
+/// logged: of that crate only the functions are used that derive the key and sign, which do neither.
 #[derive(Clone)]
 pub struct AwsSigner<C = AwsCredentials> {
     source: C,
@@ -109,6 +102,11 @@ const TOLERANCE: Duration = Duration::from_secs(5 * 60);
 
 /// S3's.
 const S3_TOLERANCE: Duration = Duration::from_secs(15 * 60);
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+const DATE: HeaderName = HeaderName::from_static("x-amz-date");
+const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
 /// The longest that AWS accepts in `X-Amz-Expires`.
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -134,7 +132,7 @@ impl<C> AwsSigner<C> {
                 return Err(ConfigError::new(field, name.clone(), expected));
             }
         }
-        let s3 = service == "s3" || service.starts_with("s3-");
+        let s3 = matches!(&*service, "s3" | "s3express") || service.starts_with("s3-");
         Ok(Self {
             source,
             region,
@@ -232,65 +230,83 @@ impl<C> AwsSigner<C> {
         let Some(left) = fresh.time_left() else {
             return Some(expires);
         };
-        let left = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        // It counts from the second that is signed, which has begun already.
+        let begun = Duration::from_nanos(u64::from(fresh.time().since_epoch().subsec_nanos()));
+        let left = Unit::Seconds.count_up(begun.saturating_add(left));
         Some(expires.min(Duration::from_secs(left.max(1))))
     }
 
-    fn settings(&self, expires: Option<Duration>) -> SigningSettings {
-        let mut settings = SigningSettings::default();
-        // It is encoded already.
-        settings.percent_encoding_mode = PercentEncodingMode::Single;
-        settings.uri_path_normalization_mode = UriPathNormalizationMode::from(self.normalized);
-        settings.payload_checksum_kind = if self.hash_header {
-            PayloadChecksumKind::XAmzSha256
+    /// The hash of the body, or the word that stands for it.
+    fn content(&self, draft: &Draft) -> Result<String, SignError> {
+        if self.reads_body() {
+            Ok(canonical::hash(draft.body()?))
         } else {
-            PayloadChecksumKind::NoHeader
-        };
-        settings.session_token_mode = if self.signed_token {
-            SessionTokenMode::Include
-        } else {
-            SessionTokenMode::Exclude
-        };
-        settings.signature_location = match expires {
-            Some(_) => SignatureLocation::QueryParams,
-            None => SignatureLocation::Headers,
-        };
-        settings.expires_in = expires;
-        settings
+            Ok("UNSIGNED-PAYLOAD".to_owned())
+        }
     }
 
-    fn instructions(
+    /// Signs in headers.
+    fn headers(&self, draft: &mut Draft, scope: &Scope<'_>) -> Result<(), SignError> {
+        let token = scope.credentials.session_token();
+        draft.set_header(DATE, text("x-amz-date", &scope.date)?)?;
+        let content = self.content(draft)?;
+        if self.hash_header {
+            draft.set_header(CONTENT, text("x-amz-content-sha256", &content)?)?;
+        }
+        if let (true, Some(token)) = (self.signed_token, token) {
+            draft.set_secret_header(TOKEN, text("x-amz-security-token", token)?)?;
+        }
+        let (headers, signed) = canonical::headers(draft, false)?;
+        let query = canonical::query(draft.uri(), Vec::new())?;
+        let path = canonical::path(draft.uri(), self.twice, self.normalized);
+        let signature = scope.sign(draft, &path, &query, &headers, &signed, &content);
+        let value = Zeroizing::new(format!(
+            "{ALGORITHM} Credential={}/{}, SignedHeaders={signed}, Signature={signature}",
+            scope.credentials.key_id(),
+            scope.name,
+        ));
+        draft.set_secret_header(AUTHORIZATION, text("authorization", &value)?)?;
+        if let (false, Some(token)) = (self.signed_token, token) {
+            draft.set_secret_header(TOKEN, text("x-amz-security-token", token)?)?;
+        }
+        note_covered(draft, &signed);
+        Ok(())
+    }
+
+    /// Signs in the query.
+    fn query(
         &self,
-        draft: &Draft,
-        time: SigningTime,
-        credentials: &AwsCredentials,
-        expires: Option<Duration>,
-    ) -> Result<SigningInstructions, SignError> {
-        let mut headers = Vec::with_capacity(draft.headers().len() + 1);
-        headers.push((HOST.as_str(), target::host(draft)?));
-        target::headers(draft.headers(), &mut headers)?;
-        let body = if self.reads_body() {
-            SignableBody::Bytes(draft.body()?)
-        } else {
-            SignableBody::UnsignedPayload
-        };
-        let target = target::canonical(draft.uri(), self.twice)?;
-        let request =
-            SignableRequest::new(draft.method().as_str(), target, headers.into_iter(), body)
-                .map_err(|_| SignError::encoding("request target"))?;
-        let params = SigningParams::builder()
-            .identity(credentials.identity())
-            .region(&self.region)
-            .name(&self.service)
-            .time(time.to_system_time())
-            .settings(self.settings(expires))
-            .build()
-            .map_err(SignError::rejected)?
-            .into();
-        // It would trace what it signs, and the session token with it.
-        let signed = with_default(&Dispatch::none(), || sign(request, &params));
-        let (instructions, _) = signed.map_err(SignError::rejected)?.into_parts();
-        Ok(instructions)
+        draft: &mut Draft,
+        scope: &Scope<'_>,
+        expires: Duration,
+    ) -> Result<(), SignError> {
+        let content = self.content(draft)?;
+        let (headers, signed) = canonical::headers(draft, true)?;
+        let id = Zeroizing::new(format!("{}/{}", scope.credentials.key_id(), scope.name));
+        let expires = expires.as_secs().to_string();
+        let mut parameters = vec![
+            ("X-Amz-Algorithm", ALGORITHM),
+            ("X-Amz-Credential", &id),
+            ("X-Amz-Date", &scope.date),
+            ("X-Amz-Expires", &expires),
+            ("X-Amz-SignedHeaders", &signed),
+        ];
+        let token = scope.credentials.session_token();
+        let token = token.map(|token| ("X-Amz-Security-Token", token));
+        let mut unsigned = None;
+        match token {
+            Some(token) if self.signed_token => parameters.push(token),
+            token => unsigned = token,
+        }
+        let query = canonical::query(draft.uri(), parameters.clone())?;
+        let path = canonical::path(draft.uri(), self.twice, self.normalized);
+        let signature = scope.sign(draft, &path, &query, &headers, &signed, &content);
+        parameters.push(("X-Amz-Signature", &signature));
+        for (name, value) in parameters.into_iter().chain(unsigned) {
+            draft.add_query(name, value)?;
+        }
+        note_covered(draft, &signed);
+        Ok(())
     }
 }
 
@@ -316,20 +332,10 @@ impl<C: AwsCredentialSource> Sign for AwsSigner<C> {
         let expires = self.expires(fresh);
         let end = time.saturating_add(expires.unwrap_or(self.tolerance));
         let validity = credentials.bound(time, end)?;
-        let instructions = self.instructions(draft, time, &credentials, expires)?;
-        let (headers, params) = instructions.into_parts();
-        for header in headers {
-            let name = HeaderName::from_static(header.name());
-            let value = HeaderValue::try_from(header.value())
-                .map_err(|_| SignError::encoding(header.name()))?;
-            if header.sensitive() || name == AUTHORIZATION {
-                draft.set_secret_header(name, value)?;
-            } else {
-                draft.set_header(name, value)?;
-            }
-        }
-        for (name, value) in params {
-            draft.add_query(name, &value)?;
+        let scope = Scope::new(self, time, &credentials);
+        match expires {
+            Some(expires) => self.query(draft, &scope, expires)?,
+            None => self.headers(draft, &scope)?,
         }
         Ok(validity)
     }
@@ -343,5 +349,18 @@ impl<C> fmt::Debug for AwsSigner<C> {
             .field("service", &self.service)
             .field("expires", &self.expires)
             .finish_non_exhaustive()
+    }
+}
+
+fn text(name: &'static str, value: &str) -> Result<HeaderValue, SignError> {
+    HeaderValue::try_from(value).map_err(|_| SignError::encoding(name))
+}
+
+/// Notes the headers of the caller's that are signed.
+fn note_covered(draft: &mut Draft, signed: &str) {
+    for name in signed.split(';') {
+        if let Ok(name) = HeaderName::try_from(name) {
+            draft.note_covered(&name);
+        }
     }
 }

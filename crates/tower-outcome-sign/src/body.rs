@@ -173,6 +173,15 @@ impl<B> SignedBody<B> {
         }
     }
 
+    /// The bytes, where they were read to be signed.
+    #[cfg(debug_assertions)]
+    pub(crate) fn data(&self) -> Option<Bytes> {
+        match &self.kind {
+            Kind::Whole(whole) => Some(whole.data.clone()),
+            Kind::Streamed(_) => None,
+        }
+    }
+
     /// Lets the body give the slot back, where the order of sending ends with the body.
     pub(crate) fn hold(&mut self, slot: &mut Option<Slot>) {
         if slot
@@ -217,9 +226,7 @@ where
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Whole(whole) => {
-                SizeHint::with_exact(u64::try_from(whole.data.len()).unwrap_or(u64::MAX))
-            }
+            Kind::Whole(whole) => whole.size_hint(),
             Kind::Streamed(body) => body.size_hint(),
         }
     }
@@ -240,6 +247,17 @@ impl<B> fmt::Debug for SignedBody<B> {
 // === impl Whole ===
 
 impl Whole {
+    /// Exact only without trailers: HTTP/1 sends none after a body whose length it has announced.
+    fn size_hint(&self) -> SizeHint {
+        let size = u64::try_from(self.data.len()).unwrap_or(u64::MAX);
+        if self.trailers.is_none() {
+            return SizeHint::with_exact(size);
+        }
+        let mut hint = SizeHint::new();
+        hint.set_lower(size);
+        hint
+    }
+
     fn next(&mut self) -> Option<Frame<Bytes>> {
         if self.data.is_empty() {
             let trailers = self.trailers.take()?;

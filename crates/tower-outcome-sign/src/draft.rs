@@ -20,7 +20,7 @@ pub struct Draft {
     head: request::Parts,
     /// `None` where the signer did not ask for it.
     body: Option<Bytes>,
-    /// What was added, for the seal that debug builds put on it.
+    /// What was added or is covered, for the seal that debug builds put on it.
     #[cfg(debug_assertions)]
     added: Vec<HeaderName>,
 }
@@ -65,7 +65,7 @@ impl Draft {
         (self.head, self.body)
     }
 
-    /// The headers that were added.
+    /// The headers that were added, and those that are covered.
     #[cfg(debug_assertions)]
     pub(crate) fn take_added(&mut self) -> Vec<HeaderName> {
         std::mem::take(&mut self.added)
@@ -141,6 +141,26 @@ impl Draft {
     ) -> Result<(), SignError> {
         value.set_sensitive(true);
         self.set_header(name, value)
+    }
+
+    /// Notes that the signature covers a header that the caller has set, if it is there.
+    ///
+    /// A [`SealLayer`](crate::SealLayer) then finds, in debug builds, whoever changes it below; in release
+    /// builds this does nothing. What the signer has added is noted without being asked, and so are
+    /// method, target and body.
+    #[inline]
+    pub fn note_covered(&mut self, name: &HeaderName) {
+        #[cfg(debug_assertions)]
+        {
+            // Of several values the seal would compare but one.
+            let mut values = self.head.headers.get_all(name).iter();
+            let one = values.next().is_some() && values.next().is_none();
+            if one && !self.added.contains(name) {
+                self.added.push(name.clone());
+            }
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = name;
     }
 
     /// Adds a parameter at the end of the query; the value is escaped, the name is not.

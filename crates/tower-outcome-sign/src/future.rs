@@ -12,7 +12,8 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Stamped, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Stamped,
+    Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -26,11 +27,16 @@ use crate::{
 
 mod attempt;
 mod payload;
+mod refusal;
 
 use self::{
     attempt::Signing,
     payload::{Payload, read},
+    refusal::{Refusal, hold_again},
 };
+
+/// The name of the layer in a context.
+const LAYER: &str = "sign";
 
 /// How often a signature that has gone stale is made in all.
 const SIGNINGS: u8 = 3;
@@ -58,6 +64,8 @@ pin_project! {
         hold: Option<Hold>,
         signing: Option<Signing>,
         resigned: Option<Resigned>,
+        // The answer to the first sending, until there is a second.
+        refusal: Option<Box<Refusal<RB>>>,
         // If the stack cannot work.
         refused: Option<BoxError>,
         stamped: Stamped,
@@ -122,6 +130,7 @@ where
             hold: None,
             signing: None,
             resigned: None,
+            refusal: None,
             refused,
             stamped,
             config,
@@ -148,7 +157,10 @@ where
         let mut this = self.project();
         let config = &**this.config;
         loop {
-            let (validity, at_once) = match this.state.as_mut().project() {
+            if let Some(refusal) = this.refusal {
+                refusal.read(cx);
+            }
+            let validity = match this.state.as_mut().project() {
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
                 StateProj::Unsigned { stage } => {
                     // ## Reading => (Queued | Readying | Done)
@@ -168,7 +180,7 @@ where
                         };
                         if let Err(error) = read {
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                         *stage = next_in_line(config);
                     }
@@ -181,7 +193,7 @@ where
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error));
                     }
                     let Some(draft) = this.draft.as_mut() else {
                         return Poll::Pending;
@@ -191,7 +203,7 @@ where
                         Err(error) => {
                             *this.slot = None;
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                     };
                     *this.signing = Some(signing);
@@ -200,11 +212,11 @@ where
                     }
                     draft.show(this.payload.shown(config));
                     match config.signer.sign_now(draft, &fresh) {
-                        Some(Ok(validity)) => (validity, true),
+                        Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
                             *this.slot = None;
                             this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                         }
                         None => {
                             if this.kept.is_none() {
@@ -223,12 +235,12 @@ where
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
                     Ok(signed) => {
                         *this.draft = Some(signed.draft);
-                        (signed.validity, false)
+                        signed.validity
                     }
                     Err(error) => {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                     }
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
@@ -244,15 +256,8 @@ where
                     };
                     this.stamped.answered();
                     let (mut head, body) = response.into_parts();
-                    let offset = match (&config.offset, &*this.signing) {
-                        (
-                            Some(offset),
-                            Some(Signing {
-                                sent: Some(sent), ..
-                            }),
-                        ) => offset.learn(*sent, &head.headers),
-                        _ => None,
-                    };
+                    let signing = this.signing.as_mut();
+                    let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
                     let mut report = SignReport {
                         resigned: *this.resigned,
                         refused: None,
@@ -262,10 +267,15 @@ where
                         match classifier.response(&call, Attempt::FIRST, &head) {
                             Verdict::Decided(decision) => {
                                 if judge(config, this.signing.as_ref(), decision, &mut report) {
+                                    publish_report(&mut head, report);
+                                    if config.publishes {
+                                        publish_end(&mut head, this.signing.as_ref());
+                                    }
+                                    *this.refusal = Some(Refusal::new(head, PeekBody::new(body)));
                                     *this.resigned = report.refused;
                                     *this.draft =
                                         this.kept.take().map(|head| Draft::from_parts(*head, None));
-                                    *this.hold = held(this.draft.as_ref());
+                                    *this.hold = hold_again(this.draft.as_ref(), report.refused);
                                     let stage = next_in_line(config);
                                     this.state.set(State::Unsigned { stage });
                                     continue;
@@ -305,18 +315,20 @@ where
                     else {
                         unreachable!("it was inspecting a line above");
                     };
-                    if judge(config, this.signing.as_ref(), decision, &mut report) {
-                        *this.resigned = report.refused;
-                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
-                        *this.hold = held(this.draft.as_ref());
-                        let stage = next_in_line(config);
-                        this.state.set(State::Unsigned { stage });
-                        continue;
-                    }
+                    let resends = judge(config, this.signing.as_ref(), decision, &mut report);
                     let (mut head, body) = inspect.into_parts();
                     publish_report(&mut head, report);
                     if config.publishes {
                         publish_end(&mut head, this.signing.as_ref());
+                    }
+                    if resends {
+                        *this.refusal = Some(Refusal::new(head, body));
+                        *this.resigned = report.refused;
+                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        *this.hold = hold_again(this.draft.as_ref(), report.refused);
+                        let stage = next_in_line(config);
+                        this.state.set(State::Unsigned { stage });
+                        continue;
                     }
                     return Poll::Ready(Ok(Response::from_parts(head, body)));
                 }
@@ -327,7 +339,7 @@ where
             let Some(signing) = this.signing.as_mut() else {
                 return Poll::Pending;
             };
-            if signing.is_stale(config, validity, at_once) {
+            if signing.is_stale(config, validity) {
                 let again = match &*this.kept {
                     Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
                         .map(|(again, fresh)| (again, fresh, (**kept).clone())),
@@ -344,7 +356,7 @@ where
                     Err(error) => {
                         *this.slot = None;
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
                     }
                 }
             }
@@ -362,12 +374,27 @@ where
             };
             signing.publish(config, validity, &mut head);
             #[cfg(debug_assertions)]
-            crate::Seal::put(&mut head, &body, added);
+            {
+                let signed = body.data().filter(|_| config.needs.body());
+                crate::Seal::put(&mut head, signed, added);
+            }
             body.hold(this.slot);
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));
             signing.depart(config);
-            *this.hold = None;
+            if let Some(hold) = this.hold.take() {
+                if let (Some(_), Some(context)) =
+                    (&*this.refusal, CallContext::of(&head.extensions))
+                {
+                    context.begin_attempt();
+                }
+                if let Err(error) = hold.let_go() {
+                    *this.slot = None;
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(error));
+                }
+            }
+            *this.refusal = None;
             let future = this.service.call(Request::from_parts(head, body));
             this.state.set(State::Sending { future, call });
         }
@@ -387,7 +414,7 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
 #[inline]
 fn held(draft: Option<&Draft>) -> Option<Hold> {
     let context = CallContext::of(&draft?.head().extensions)?;
-    Some(context.hold("sign", Phase::Queued))
+    Some(context.hold(LAYER, Phase::Queued))
 }
 
 /// Notes what the server had against the time or the nonce, and says whether to send once more.
@@ -408,11 +435,13 @@ fn judge<A, C>(
         Some(Reason::InvalidNonce) => Some(Resigned::InvalidNonce),
         _ => None,
     };
-    if let Some(nonces) = &config.nonces {
+    if let (Some(nonces), Some(nonce)) = (&config.nonces, signing.and_then(Signing::nonce)) {
+        // The rest may have been said before anybody looked at the nonce.
+        let proves = matches!(reason, Some(Reason::Rejected | Reason::Duplicate));
         if report.refused == Some(Resigned::InvalidNonce) {
-            nonces.refused();
-        } else if decision.outcome.is_success() {
-            nonces.accepted();
+            nonces.refused(nonce);
+        } else if proves || decision.outcome.is_success() {
+            nonces.accepted(nonce);
         }
     }
     // Once, whatever for: another refusal would not be cured by what did not cure the first.
@@ -434,6 +463,10 @@ fn judge<A, C>(
 
 #[inline]
 fn publish_report(head: &mut response::Parts, report: SignReport) {
+    if report.resigned.is_some() {
+        // Those above have not paid for it.
+        Resent::note(&mut head.extensions);
+    }
     if report.refused.is_some() || report.resigned.is_some() {
         head.extensions.insert(report);
     }

@@ -6,7 +6,7 @@ use base64ct::{Base64UrlUnpadded, Encoding};
 use http::{HeaderValue, header::AUTHORIZATION};
 use tower_outcome_core::ConfigError;
 
-use crate::{Draft, Fresh, Needs, Sign, SignError, Validity, origin::without_port};
+use crate::{Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, origin::host};
 
 mod json;
 mod key;
@@ -74,13 +74,17 @@ impl JwtSigner {
         Ok(self)
     }
 
-    fn token(&self, draft: &Draft, fresh: &Fresh) -> Result<String, SignError> {
-        let uri = draft.uri();
-        let host = uri.authority().ok_or_else(|| SignError::missing("host"))?;
-        let host = without_port(host.as_str(), uri.scheme());
-        let target = format!("{} {host}{}", draft.method(), uri.path());
+    /// The claim `exp`: so many whole seconds after `nbf`.
+    fn end(&self, fresh: &Fresh) -> u64 {
         let now = fresh.time().as_secs();
-        let end = now.saturating_add(self.lifetime.as_secs());
+        now.saturating_add(self.lifetime.as_secs())
+    }
+
+    fn token(&self, draft: &Draft, fresh: &Fresh) -> Result<String, SignError> {
+        let target = format!("{} {}{}", draft.method(), host(draft)?, draft.uri().path());
+        let (now, end) = (fresh.time().as_secs(), self.end(fresh));
+        // Of a time that cannot be read back nobody knows when it comes.
+        SigningTime::from_unit(end, Unit::Seconds)?;
         let header = Object::new()
             .text("alg", self.key.algorithm())
             .text("typ", "JWT")
@@ -114,8 +118,8 @@ impl Sign for JwtSigner {
         let value = HeaderValue::try_from(format!("Bearer {token}"))
             .map_err(|_| SignError::encoding("authorization"))?;
         draft.set_secret_header(AUTHORIZATION, value)?;
-        let whole = Duration::from_secs(self.lifetime.as_secs());
-        Ok(Validity::for_window(fresh.time(), whole))
+        let end = SigningTime::from_unit(self.end(fresh), Unit::Seconds)?;
+        Ok(Validity::until(end))
     }
 }
 

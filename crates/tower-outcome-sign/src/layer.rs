@@ -7,7 +7,7 @@ use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Random, SplitMix64,
 
 use crate::{
     AsyncSign, ClockOffset, Needs, Nonces, SignService,
-    origin::{Origin, Origins},
+    origin::{Origin, Origins, Shown},
     secret::Redacted,
 };
 
@@ -128,8 +128,9 @@ impl<A, C> SignLayerBuilder<A, C> {
     /// Adds an origin for which requests are signed: `https://venue.example`, or a host with or
     /// without a port for both schemes. A request for any other is refused.
     ///
-    /// This is what keeps a signed request from following a redirect elsewhere: a redirect layer
-    /// stands above this one, and the redirected request is a request like any other.
+    /// This is what keeps a signed request from following a redirect elsewhere: the redirected request is
+    /// a request like any other. Do not follow redirects of requests that act, though; see the
+    /// [crate docs](crate#redirects-and-rewriting).
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
@@ -148,7 +149,8 @@ impl<A, C> SignLayerBuilder<A, C> {
         self
     }
 
-    /// Sets how much longer a signature must be valid when its request is handed down.
+    /// Sets how much longer a signature must be valid when its request is handed down; at most half of
+    /// the time for which it was made valid, so that a window that is shorter is no mistake.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin;
         self
@@ -283,8 +285,9 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
 /// Prints nothing of the signer.
 impl<A, C> fmt::Debug for SignLayerBuilder<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origins: Vec<_> = self.origins.iter().map(Shown).collect();
         f.debug_struct("SignLayerBuilder")
-            .field("origins", &self.origins)
+            .field("origins", &origins)
             .field("body_limit", &self.body_limit)
             .field("margin", &self.margin)
             .finish_non_exhaustive()

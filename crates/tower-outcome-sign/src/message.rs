@@ -108,16 +108,18 @@ impl MessageSigner {
         let Some(window) = self.window else {
             return Ok((parameters, Validity::UNLIMITED));
         };
-        let mut seconds = window.as_secs();
-        if let (true, Some(left)) = (self.expires, fresh.time_left()) {
-            // The server need not accept what nobody waits for any more. It counts from a second that
-            // has begun already, and in whole ones.
-            seconds = seconds.min(left.as_secs().saturating_add(2));
+        if !self.expires {
+            // The server counts from what it is told.
+            let created = SigningTime::from_unit(created, Unit::Seconds)?;
+            return Ok((parameters, Validity::for_window(created, window)));
         }
-        let end = SigningTime::from_unit(created.saturating_add(seconds), Unit::Seconds)?;
-        if self.expires {
-            parameters.expires = Some(end.as_secs());
-        }
+        // The server need not accept what nobody waits for any more. A second that has begun counts as
+        // a whole one, or the request would end before its time.
+        let window = window.min(fresh.time_left().unwrap_or(Duration::MAX));
+        let window = window.max(Duration::from_millis(1));
+        let end = Unit::Seconds.count_up(fresh.time().since_epoch().saturating_add(window));
+        let end = SigningTime::from_unit(end, Unit::Seconds)?;
+        parameters.expires = Some(end.as_secs());
         Ok((parameters, Validity::until(end)))
     }
 
@@ -189,6 +191,11 @@ impl Sign for MessageSigner {
         let signature = self
             .key
             .sign_bytes(base.write(&self.covered, &input)?.as_bytes())?;
+        for covered in &self.covered {
+            if let Some(name) = covered.component.header() {
+                draft.note_covered(&name);
+            }
+        }
         let label = &self.label;
         let value = HeaderValue::try_from(format!("{label}={input}"));
         let value = value.map_err(|_| SignError::encoding("signature-input"))?;

@@ -73,7 +73,7 @@ impl fmt::Display for SignReport {
             }
             (Some(Resigned::InvalidNonce), _) => f.write_str(
                 "nonce refused: another program uses the same key, or has used it with a larger \
-                 unit",
+                 unit, or requests overtook each other",
             ),
             (None, Some(Resigned::ClockSkew)) => {
                 f.write_str("signed again after its time was refused")

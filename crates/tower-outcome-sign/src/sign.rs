@@ -40,8 +40,8 @@ pub trait Sign {
 
     /// Signs a request, and says until when the result is valid.
     ///
-    /// It is called in the future of the request and should not block: the result counts as made at the
-    /// time that is in `fresh`.
+    /// It is called in the future of the request and should not block. If it has taken so long that the
+    /// result is stale, the request is not sent with it.
     ///
     /// # Errors
     ///

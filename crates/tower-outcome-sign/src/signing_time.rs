@@ -12,17 +12,18 @@ use crate::{SignError, SignErrorKind};
 pub struct SigningTime(Duration);
 
 /// A unit in which times and nonces are counted from the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The finer one is the lesser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Unit {
-    /// Seconds.
-    Seconds,
-    /// Milliseconds.
-    Millis,
-    /// Microseconds.
-    Micros,
     /// Nanoseconds.
     Nanos,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Seconds.
+    Seconds,
 }
 
 /// The first second of the year 10000.
@@ -111,7 +112,17 @@ impl SigningTime {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
     }
 
-    /// Reads that form.
+    /// Writes the form of ISO 8601 without separators and parts of a second, as in `20150830T123600Z`.
+    #[cfg(feature = "aws-sigv4")]
+    pub(crate) fn to_basic(self) -> String {
+        let text = self.to_rfc3339_millis();
+        let whole = text.split('.').next().unwrap_or_default();
+        let mut text = whole.replace(['-', ':'], "");
+        text.push('Z');
+        text
+    }
+
+    /// Reads the form of RFC 3339 in UTC with milliseconds.
     ///
     /// # Errors
     ///
@@ -132,6 +143,12 @@ impl Unit {
             Self::Micros => saturated(span.as_micros()),
             Self::Nanos => saturated(span.as_nanos()),
         }
+    }
+
+    /// Counts units of a span, a part of one as a whole one, saturating.
+    pub(crate) fn count_up(self, span: Duration) -> u64 {
+        let count = self.count(span);
+        count.saturating_add(u64::from(self.duration(count) < span))
     }
 
     /// Returns the span of so many units.

@@ -3,16 +3,18 @@
 
 use std::{fmt, time::Duration};
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
-use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity};
+use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity, draft::conflict};
 
 mod assign;
 mod body_field;
 mod builder;
 mod encoding;
 mod eval;
+mod json;
 mod key;
+mod lifetime;
 mod part;
 mod venues;
 mod verify;
@@ -34,6 +36,7 @@ pub use self::{
 use self::{
     assign::{Assign, Target, Value},
     eval::Eval,
+    lifetime::Lifetime,
 };
 
 /// A signer that is described: what is signed, with which key, and where the result goes.
@@ -83,7 +86,10 @@ pub struct Template {
     /// What is put into the request afterwards.
     after: Vec<Assign>,
     window: Option<Duration>,
+    lifetime: Lifetime,
     needs: Needs,
+    /// The caller's headers that are signed.
+    covered: Vec<HeaderName>,
 }
 
 // === impl Template ===
@@ -112,7 +118,12 @@ impl Template {
                     draft.set_header(name.clone(), value)
                 }
             }
-            Target::Query(name) => draft.add_query(name, utf8(text, name)?),
+            Target::Query(name) => {
+                if body_field::is_in_form(draft, name) {
+                    return Err(conflict(name.clone()));
+                }
+                draft.add_query(name, utf8(text, name)?)
+            }
             Target::BodyField(name) => {
                 let body = body_field::put(draft, name, utf8(text, name)?)?;
                 draft.set_body(body);
@@ -140,13 +151,16 @@ impl Sign for Template {
         let signature = self.key.sign(&self.signed, &eval, draft)?;
         let signature = self.encoding.encode(&signature);
         eval.signature = Some(&signature);
+        for name in &self.covered {
+            draft.note_covered(name);
+        }
         for assign in &self.after {
             Self::assign(draft, assign, &eval, &mut text)?;
         }
-        Ok(match self.window {
-            Some(_) => Validity::for_window(fresh.time(), eval.window),
-            None => Validity::UNLIMITED,
-        })
+        match self.window {
+            Some(_) => self.lifetime.end(eval.window, fresh.time()),
+            None => Ok(Validity::UNLIMITED),
+        }
     }
 }
 

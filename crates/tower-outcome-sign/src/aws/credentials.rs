@@ -7,9 +7,8 @@ use std::{
     time::SystemTime,
 };
 
-use aws_credential_types::Credentials;
-use aws_smithy_runtime_api::client::identity::Identity;
 use tower_outcome_core::ConfigError;
+use zeroize::Zeroizing;
 
 use crate::{SignError, SigningTime, Validity, secret::Redacted};
 
@@ -20,10 +19,12 @@ use crate::{SignError, SigningTime, Validity, secret::Redacted};
 #[derive(Clone)]
 pub struct AwsCredentials(Arc<Parts>);
 
+#[derive(Clone)]
 struct Parts {
-    keys: Credentials,
-    /// The same in the form in which it is signed with.
-    identity: Identity,
+    key_id: Zeroizing<String>,
+    secret: Zeroizing<String>,
+    token: Option<Zeroizing<String>>,
+    expires: Option<SystemTime>,
 }
 
 /// Where an [`AwsSigner`](crate::AwsSigner) has its credentials from, asked once for each attempt.
@@ -71,7 +72,12 @@ impl AwsCredentials {
             ));
         }
         printable("secret", secret)?;
-        Ok(Self::assemble(key_id, secret, None, None))
+        Ok(Self(Arc::new(Parts {
+            key_id: Zeroizing::new(key_id.to_owned()),
+            secret: Zeroizing::new(secret.to_owned()),
+            token: None,
+            expires: None,
+        })))
     }
 
     /// Adds the token of a session.
@@ -79,51 +85,37 @@ impl AwsCredentials {
     /// # Errors
     ///
     /// If it is empty or has a character that tokens do not have. The error does not contain it.
-    pub fn with_session_token(self, token: &str) -> Result<Self, ConfigError> {
+    pub fn with_session_token(mut self, token: &str) -> Result<Self, ConfigError> {
         printable("session_token", token)?;
-        let keys = &self.0.keys;
-        Ok(Self::assemble(
-            keys.access_key_id(),
-            keys.secret_access_key(),
-            Some(token),
-            keys.expiry(),
-        ))
+        Arc::make_mut(&mut self.0).token = Some(Zeroizing::new(token.to_owned()));
+        Ok(self)
     }
 
     /// Sets when they expire, on the clock of the server. Default: never.
     ///
     /// No signature is [valid](Validity) for longer, and from then on nothing is signed.
     #[must_use]
-    pub fn expiring_at(self, expires: SystemTime) -> Self {
-        let keys = &self.0.keys;
-        Self::assemble(
-            keys.access_key_id(),
-            keys.secret_access_key(),
-            keys.session_token(),
-            Some(expires),
-        )
+    pub fn expiring_at(mut self, expires: SystemTime) -> Self {
+        Arc::make_mut(&mut self.0).expires = Some(expires);
+        self
     }
 
     /// Returns when they expire, or `None` if they do not.
     #[must_use]
     pub fn expires(&self) -> Option<SystemTime> {
-        self.0.keys.expiry()
+        self.0.expires
     }
 
-    fn assemble(
-        key_id: &str,
-        secret: &str,
-        token: Option<&str>,
-        expires: Option<SystemTime>,
-    ) -> Self {
-        let token = token.map(str::to_owned);
-        let keys = Credentials::new(key_id, secret, token, expires, "tower-outcome-sign");
-        let identity = keys.clone().into();
-        Self(Arc::new(Parts { keys, identity }))
+    pub(super) fn key_id(&self) -> &str {
+        &self.0.key_id
     }
 
-    pub(super) fn identity(&self) -> &Identity {
-        &self.0.identity
+    pub(super) fn secret(&self) -> &str {
+        &self.0.secret
+    }
+
+    pub(super) fn session_token(&self) -> Option<&str> {
+        self.0.token.as_ref().map(|token| token.as_str())
     }
 
     /// Cuts off what is valid for longer than they are.
@@ -132,7 +124,7 @@ impl AwsCredentials {
         time: SigningTime,
         validity: SigningTime,
     ) -> Result<Validity, SignError> {
-        let Some(expires) = self.0.keys.expiry() else {
+        let Some(expires) = self.0.expires else {
             return Ok(Validity::until(validity));
         };
         if expires <= time.to_system_time() {

@@ -107,7 +107,7 @@ impl MessageSignerBuilder {
     }
 
     /// Writes the parameter `expires`: how long after its time the request may be accepted, in whole
-    /// seconds, or until the call's deadline where that is sooner.
+    /// seconds rounded up, or until the call's deadline where that is sooner.
     pub const fn expires_after(mut self, window: Duration) -> Self {
         self.window = Some(window);
         self.expires = true;

@@ -1,6 +1,6 @@
 //! What may be signed.
 
-use http::HeaderName;
+use http::{HeaderName, header::HOST};
 use sfv::{BareItem, FieldType as _, Item};
 
 /// Something of a request that is signed: a component of RFC 9421, section 2.
@@ -124,6 +124,15 @@ impl Component {
 
     pub(super) const fn what(&self) -> &What {
         &self.0
+    }
+
+    /// The header that it is of.
+    pub(super) fn header(&self) -> Option<HeaderName> {
+        match &self.0 {
+            What::Field(name, _) => Some(name.clone()),
+            What::Authority | What::TargetUri => Some(HOST),
+            _ => None,
+        }
     }
 
     /// Writes it as an item of a signature's input. `None` if a name cannot be.

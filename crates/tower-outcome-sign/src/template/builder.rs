@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderName;
 use tower_outcome_core::ConfigError;
 
-use super::{Assign, Key, Part, Target, Template, TextEncoding, Value};
+use super::{Assign, Key, Lifetime, Part, Target, Template, TextEncoding, Value};
 use crate::{Needs, Secret, secret::Redacted};
 
 /// Builds a [`Template`]; start with [`Template::builder`].
@@ -144,6 +144,8 @@ impl TemplateBuilder {
             ));
         }
         let mut needs = Needs::HEAD;
+        let mut lifetime = Lifetime::default();
+        let mut covered = Vec::new();
         let mut lacks_window = false;
         let mut signs_itself = false;
         let window = self.window;
@@ -151,6 +153,7 @@ impl TemplateBuilder {
             if part.needs_body() {
                 needs = needs.and_body();
             }
+            lifetime.look(part);
             match part {
                 Part::Nonce => needs = needs.and_nonce(),
                 Part::TokenUuid | Part::TokenHex => needs = needs.and_token(),
@@ -160,7 +163,10 @@ impl TemplateBuilder {
         };
         for part in &self.signed {
             part.visit(&mut look);
-            part.visit(&mut |part| signs_itself |= matches!(part, Part::Signature));
+            part.visit(&mut |part| {
+                signs_itself |= matches!(part, Part::Signature);
+                covered.extend(part.header());
+            });
         }
         for assign in before.iter().chain(&after) {
             assign.value.visit(&mut look);
@@ -191,7 +197,9 @@ impl TemplateBuilder {
             encoding: self.encoding,
             after,
             window: self.window,
+            lifetime,
             needs,
+            covered,
         })
     }
 

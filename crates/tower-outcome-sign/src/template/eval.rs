@@ -2,16 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use http::{
-    HeaderMap,
-    header::{CONTENT_TYPE, HOST},
-    uri::Scheme,
-};
+use http::{HeaderMap, HeaderName, header::CONTENT_TYPE};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::{HashAlgorithm, Part, Template};
-use crate::{Draft, Fresh, SignError, Unit, origin::without_port};
+use super::{HashAlgorithm, Part, Template, lifetime::end_in};
+use crate::{Draft, Fresh, SignError, Unit, origin::host};
 
 /// What parts stand for, in one attempt.
 pub(super) struct Eval<'a> {
@@ -27,11 +23,7 @@ impl<'a> Eval<'a> {
     #[inline]
     pub(super) fn new(template: &'a Template, fresh: &'a Fresh) -> Self {
         let window = template.window.unwrap_or_default();
-        let window = match fresh.time_left() {
-            // The server need not accept what nobody waits for any more.
-            Some(left) => window.min(left.max(Duration::from_millis(1))),
-            None => window,
-        };
+        let window = template.lifetime.window(window, fresh);
         Self {
             key_id: template.key_id.expose(),
             fresh,
@@ -70,7 +62,7 @@ impl<'a> Eval<'a> {
             }
             Part::Query => out(draft.uri().query().unwrap_or_default().as_bytes()),
             Part::Body => out(draft.body()?),
-            Part::WindowMillis => decimal(Unit::Millis.count(self.window), out),
+            Part::WindowMillis => decimal(Unit::Millis.count_up(self.window), out),
             Part::Nonce => decimal(self.fresh.nonce()?.get(), out),
             Part::Signature => {
                 let signature = self
@@ -92,8 +84,8 @@ impl<'a> Eval<'a> {
         match part {
             Part::TimestampRfc3339 => out(self.fresh.time().to_rfc3339_millis().as_bytes()),
             Part::Expires(unit) => {
-                let end = self.fresh.time().saturating_add(self.window);
-                decimal(end.count(*unit), &mut |bytes| out(bytes));
+                let end = end_in(*unit, self.window, self.fresh.time());
+                decimal(end, &mut |bytes| out(bytes));
             }
             Part::TokenUuid => out(self.fresh.token()?.to_uuid().as_bytes()),
             Part::TokenHex => out(self.fresh.token()?.to_hex().as_bytes()),
@@ -117,20 +109,10 @@ impl<'a> Eval<'a> {
                 }
                 out(&hashing.finish());
             }
-            Part::Header(name) => {
-                let mut values = draft.headers().get_all(name).iter();
-                match (values.next(), values.next()) {
-                    (Some(value), None) => out(value.as_bytes()),
-                    // Which of several would be meant, nobody has written down.
-                    _ => return Err(SignError::missing(format!("one header {name}"))),
-                }
-            }
+            Part::Header(name) => out(one_value(draft.headers(), name)?),
             Part::ContentTypeOfBody => {
                 if !draft.body()?.is_empty() {
-                    let value = draft.headers().get(CONTENT_TYPE);
-                    out(value
-                        .ok_or_else(|| SignError::missing("content-type"))?
-                        .as_bytes());
+                    out(one_value(draft.headers(), &CONTENT_TYPE)?);
                 }
             }
             Part::Url => {
@@ -161,18 +143,13 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// The host as the server sees it.
-fn host(draft: &Draft) -> Result<&str, SignError> {
-    let headers: &HeaderMap = draft.headers();
-    let uri = draft.uri();
-    let given = match headers.get(HOST) {
-        Some(host) => host.to_str().ok(),
-        None => uri.authority().map(|authority| authority.as_str()),
-    };
-    let given = given.ok_or_else(|| SignError::missing("host"))?;
-    let given = given.rsplit_once('@').map_or(given, |(_, host)| host);
-    let scheme = uri.scheme().or(Some(&Scheme::HTTPS));
-    Ok(without_port(given, scheme))
+/// The value of a header. Which of several would be meant, nobody has written down.
+fn one_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a [u8], SignError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value.as_bytes()),
+        _ => Err(SignError::missing(format!("one header {name}"))),
+    }
 }
 
 /// The fields of a form, unescaped and in order; the same field with the same value once.

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::HeaderName;
+use http::{
+    HeaderName,
+    header::{CONTENT_TYPE, HOST},
+};
 
 use super::TextEncoding;
 use crate::{Secret, Unit};
@@ -23,10 +26,11 @@ pub enum Part {
     Timestamp(Unit),
     /// The time of the attempt in the form of RFC 3339 with milliseconds.
     TimestampRfc3339,
-    /// The end of validity, in whole units since the Unix epoch.
+    /// The end of validity, in whole units since the Unix epoch, rounded up: the template's window after
+    /// the time of the attempt, or the call's deadline where that is sooner.
     Expires(Unit),
-    /// How long the server may take to accept it, in milliseconds: the template's window, or the time
-    /// that is left until the call's deadline where that is less.
+    /// How long the server may take to accept it, in milliseconds, rounded up: the template's
+    /// window, or the time that is left until the call's deadline where that is less.
     WindowMillis,
     /// The nonce of the attempt.
     Nonce,
@@ -102,6 +106,16 @@ impl Part {
             self,
             Self::Body | Self::BodyHash(..) | Self::ContentTypeOfBody | Self::SortedForm
         )
+    }
+
+    /// The header of the caller's that it stands for.
+    pub(super) fn header(&self) -> Option<HeaderName> {
+        match self {
+            Self::Header(name) => Some(name.clone()),
+            Self::ContentTypeOfBody => Some(CONTENT_TYPE),
+            Self::Host => Some(HOST),
+            _ => None,
+        }
     }
 
     pub(super) const fn is_secret(&self) -> bool {

@@ -119,7 +119,7 @@ impl Verifier {
         let mut draft = Draft::new(request.clone());
         let mut read = Read::default();
         for assign in template.before.iter().chain(&template.after) {
-            let text = take(&mut draft, assign)?;
+            let text = take(template, &mut draft, assign)?;
             match &assign.value {
                 Value::Text(parts) => read.text(template, parts, &text, &draft)?,
                 Value::Items(items) => read.items(template, items, &text, &draft)?,
@@ -167,7 +167,7 @@ impl Verifier {
 
 /// The text that was put somewhere. A signature in the query is taken out of it: it was put there
 /// after signing.
-fn take(draft: &mut Draft, assign: &Assign) -> Result<Vec<u8>, VerifyError> {
+fn take(template: &Template, draft: &mut Draft, assign: &Assign) -> Result<Vec<u8>, VerifyError> {
     match &assign.target {
         Target::Header(name) => {
             let mut values = draft.headers().get_all(name).iter();
@@ -179,6 +179,16 @@ fn take(draft: &mut Draft, assign: &Assign) -> Result<Vec<u8>, VerifyError> {
         }
         Target::Query(name) => {
             let query = draft.uri().query().unwrap_or_default();
+            // However it is written, it must be there once: of two, one would be signed and the other
+            // gone by.
+            let named = |pair: &&str| unescaped(pair.split('=').next().unwrap_or_default());
+            let count = query
+                .split('&')
+                .filter(|pair| named(pair) == name.as_bytes());
+            let in_body = template.needs.body() && body_field::is_in_form(draft, name);
+            if count.count() > 1 || in_body {
+                return Err(VerifyError::Malformed);
+            }
             let text = unescaped_value(field(query, name).ok_or(VerifyError::Missing)?)?;
             let has_signature = super::builder::has_signature(assign);
             if has_signature {
@@ -196,9 +206,7 @@ fn take(draft: &mut Draft, assign: &Assign) -> Result<Vec<u8>, VerifyError> {
             }
             Ok(text)
         }
-        Target::BodyField(name) => {
-            unescaped_value(body_field::get(draft, name).ok_or(VerifyError::Missing)?)
-        }
+        Target::BodyField(name) => body_field::get(draft, name),
     }
 }
 

@@ -129,6 +129,9 @@ fn it_says_when_it_ends() {
             "{query}"
         );
     }
+    // A second that has begun does not count as one that is left.
+    let presigned = s3().presigned(secs(60)).unwrap();
+    assert_eq!(end(&presigned, Some(secs(1))).0, 2000);
     let expiring = credentials().expiring_at(at_ms(NOW + 60_000));
     assert_eq!(expiring.expires(), Some(at_ms(NOW + 60_000)));
     let expiring = AwsSigner::new(expiring, "us-east-1", "s3").unwrap();
@@ -183,6 +186,18 @@ fn what_cannot_be_signed_is_named() {
     assert_eq!(kind(odd), encoding("x-amz-meta-name"));
     // A key that is no text is signed by its bytes.
     assert!(sign(&s3(), get("/%FF"), &fresh_ms(NOW)).is_ok());
+}
+
+#[test]
+fn directories_of_s3_express_are_signed_as_s3_wants_it() {
+    let of = |service: &str| {
+        let signer = AwsSigner::new(credentials(), "us-east-1", service).unwrap();
+        let signed = sign(&signer, get("/a//b"), &fresh_ms(NOW)).unwrap();
+        signed.headers().contains_key("x-amz-content-sha256")
+    };
+    assert!(of("s3express"));
+    assert!(of("s3-outposts"));
+    assert!(!of("s3tables"));
 }
 
 #[test]

@@ -51,6 +51,8 @@ enum Dates {
     Unreadable,
     /// Right, and from a cache.
     Aged,
+    /// In so many headers; `right` stands for the right one.
+    These(&'static [&'static str]),
 }
 
 impl Server {
@@ -107,6 +109,9 @@ impl tower::Service<Request<SignedBody<Full<Bytes>>>> for Server {
                     Dates::Missing => response,
                     Dates::Unreadable => response.header("date", "soon"),
                     Dates::Aged => response.header("date", date).header("age", "100"),
+                    Dates::These(dates) => dates.iter().fold(response, |response, text| {
+                        response.header("date", if *text == "right" { &date } else { *text })
+                    }),
                 };
                 response.body(Full::default()).unwrap()
             };
@@ -509,4 +514,83 @@ async fn nonsense_neither_panics_nor_is_believed() {
             .build()
             .is_err()
     );
+}
+
+// ## Dates that are no dates
+
+const FIRST: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
+const LAST: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
+const LATER: &str = "Sun, 01 Jan 2090 00:00:00 GMT";
+
+#[tokio::test(start_paused = true)]
+async fn one_date_beyond_belief_leaves_the_last_good_offset() {
+    for dates in [
+        &[FIRST][..],
+        &[LAST],
+        &[LATER],
+        &["Sun, 06 Nov 1994 08:49:37 GMT"],
+        &[FIRST, "right"],
+        &["right", LATER],
+    ] {
+        let client = Client::new(6_000);
+        assert_eq!(client.came().await, RESIGNED);
+        for _ in 0..20 {
+            assert_eq!(client.came().await, FINE, "{dates:?}");
+        }
+        let before = client.offset.estimate().unwrap().millis();
+        client.server.set(|state| state.dates = Dates::These(dates));
+        assert_eq!(client.came().await, FINE, "{dates:?}");
+        client.server.set(|state| state.dates = Dates::Missing);
+        assert_eq!(client.came().await, FINE, "{dates:?}");
+        near(&client.offset, before, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_with_a_date_beyond_belief_goes_to_the_caller() {
+    for dates in [&[FIRST], &[LAST], &[LATER]] {
+        let client = Client::new(0);
+        client.server.set(|state| {
+            state.window = (-1, -1);
+            state.dates = Dates::These(dates);
+        });
+        assert_eq!(client.came().await, REFUSED, "{dates:?}");
+        assert_eq!(client.offset.estimate(), None, "{dates:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_starts_in_1970_is_corrected_when_three_answers_agree() {
+    // The local clock has no battery.
+    let years = 50 * 365 * 86_400_000;
+    let client = Client::new(years);
+    assert_eq!(client.came().await, REFUSED);
+    assert_eq!(client.offset.estimate(), None);
+    assert_eq!(client.came().await, REFUSED);
+    assert_eq!(client.came().await, RESIGNED);
+    assert_eq!(client.came().await, FINE);
+    // And repaired at once.
+    client.server.set(|state| state.ahead = 0);
+    assert_eq!(client.came().await, RESIGNED);
+    assert_eq!(client.came().await, FINE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_do_not_agree_do_not_confirm_each_other() {
+    let offset = ClockOffset::new();
+    for day in 0..20_u64 {
+        let server = at_ms(START) + secs(86_400 * 365 * (1 + day));
+        offset.observe(at_ms(START), ms(50), server, secs(1));
+    }
+    assert_eq!(offset.estimate(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offset_can_be_forgotten() {
+    let offset = ClockOffset::new();
+    offset.observe(at_ms(START), ms(50), at_ms(START + 6_000), ms(1));
+    assert!(offset.estimate().is_some());
+    offset.reset();
+    assert_eq!(offset.estimate(), None);
+    assert_eq!(offset.correct(at_ms(START)), at_ms(START));
 }

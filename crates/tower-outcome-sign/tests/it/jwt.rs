@@ -68,6 +68,36 @@ fn bad_keys_are_refused_without_being_shown() {
 }
 
 #[test]
+fn the_host_in_a_token_is_that_of_the_request_without_a_user() {
+    let signer = JwtSigner::coinbase("k", JwtKey::ed25519(SEED).unwrap()).unwrap();
+    let claims = |request| {
+        let fresh = fresh_ms(0).with_token(Token::random(7));
+        let signed = sign(&signer, request, &fresh).unwrap();
+        let token = header(&signed, "authorization").to_owned();
+        String::from_utf8(decode(token.split('.').nth(1).unwrap())).unwrap()
+    };
+    let expected = claims(request("GET", "https://a.test/b", ""));
+    assert!(expected.contains("\"GET a.test/b\""), "{expected}");
+    assert_eq!(
+        claims(request("GET", "https://bob:pass@a.test/b", "")),
+        expected
+    );
+    let mut origin_form = request("GET", "/b", "");
+    origin_form
+        .headers_mut()
+        .insert("host", "a.test".parse().unwrap());
+    assert_eq!(claims(origin_form), expected);
+}
+
+#[test]
+fn a_token_that_would_end_after_all_times_is_refused() {
+    let signer = JwtSigner::coinbase("k", JwtKey::ed25519(SEED).unwrap()).unwrap();
+    let last = fresh_ms(253_402_300_799_000).with_token(Token::random(7));
+    let error = sign(&signer, request("GET", "https://a.test/", ""), &last).unwrap_err();
+    assert_eq!(*error.kind(), SignErrorKind::TimeOutOfRange);
+}
+
+#[test]
 fn a_target_without_a_host_is_refused() {
     let signer = JwtSigner::coinbase("k", JwtKey::ed25519(SEED).unwrap()).unwrap();
     assert!(Sign::needs(&signer).token());

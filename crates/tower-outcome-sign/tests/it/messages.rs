@@ -485,10 +485,10 @@ fn a_signature_is_valid_until_it_expires_or_nobody_waits() {
     assert_eq!(validity(signer(), None), None);
     assert_eq!(validity(signer().window(secs(30)), None), Some(30));
     assert_eq!(validity(signer().window(secs(30)), Some(secs(5))), Some(30));
-    assert_eq!(validity(signer().expires_after(secs(30)), None), Some(30));
+    assert_eq!(validity(signer().expires_after(secs(30)), None), Some(31));
     let late = Some(secs(60));
-    assert_eq!(validity(signer().expires_after(secs(30)), late), Some(30));
+    assert_eq!(validity(signer().expires_after(secs(30)), late), Some(31));
     // The caller waits until five seconds after 999 ms, which is in the sixth.
     let soon = Some(secs(5));
-    assert_eq!(validity(signer().expires_after(secs(30)), soon), Some(7));
+    assert_eq!(validity(signer().expires_after(secs(30)), soon), Some(6));
 }

@@ -282,6 +282,22 @@ fn secrets_of_aws_are_hidden() {
 }
 
 #[test]
+fn the_user_in_an_origin_is_hidden() {
+    let hidden = Hidden::new(b"correct-horse");
+    for origin in [
+        "https://bob:correct-horse@a.test",
+        "https://correct-horse@a.test:99999",
+        "correct-horse@",
+    ] {
+        let signer = Template::binance("k", "s").unwrap();
+        let builder = SignLayer::builder(signer.clone()).origin(origin);
+        hidden.in_debug("layer builder", &builder);
+        hidden.in_error("layer", &builder.build().unwrap_err());
+        hidden.in_error("layer", &SignLayer::new(signer, origin).unwrap_err());
+    }
+}
+
+#[test]
 fn the_check_finds_what_is_shown() {
     let hidden = Hidden::new(TEXT.as_bytes());
     for shown in [

@@ -1,6 +1,6 @@
 //! Templates: what they refuse, what they hide, and the way back.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use bytes::Bytes;
 use http::Request;
@@ -13,6 +13,10 @@ use crate::support::{at_ms, fresh_ms, header, ms, request, secs, sign};
 
 const SEED: &str = "xQnTJVeQLmw1/Mg2YimEViSpw/SdJcgNXZ5kQkAXNPU=";
 const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIIJEYWtGBrhACmb9Dvy+qa8WEf0lQOl1s4CLIAB9m89u\n-----END PRIVATE KEY-----\n";
+
+fn verifier(template: &Template) -> Verifier {
+    Verifier::new(template.clone())
+}
 
 fn hidden(what: &str, shown: &str) {
     for secret in ["hunter2", "passphrase-7", "key-id-5", "aHVudGVyMg"] {
@@ -130,7 +134,7 @@ fn what_the_request_lacks_is_named() {
         (Part::TokenUuid, "token"),
         (Part::Host, "host"),
         (Part::Url, "scheme"),
-        (Part::ContentTypeOfBody, "content-type"),
+        (Part::ContentTypeOfBody, "one header content-type"),
     ] {
         let error = sign(&template(part), request("POST", "/a", "b"), &fresh_ms(0)).unwrap_err();
         let kind = SignErrorKind::Missing {
@@ -240,6 +244,124 @@ fn a_nonce_goes_into_a_json_body_too() {
 }
 
 #[test]
+fn a_body_that_has_no_fields_gets_no_nonce() {
+    let template = Template::kraken("key", SEED).unwrap();
+    let fresh = fresh_ms(0).with_nonce(Nonce::new(7));
+    let put = |content_type: &str, body: &str| {
+        let mut request = request("POST", "/a", body.to_owned());
+        if !content_type.is_empty() {
+            let value = content_type.parse().unwrap();
+            request.headers_mut().insert("content-type", value);
+        }
+        sign(&template, request, &fresh).map(|signed| signed.into_body())
+    };
+    let form = "application/x-www-form-urlencoded";
+    for (content_type, body) in [
+        ("text/plain", "a=b"),
+        ("text/plain", ""),
+        ("multipart/form-data; boundary=x", "--x--"),
+        ("application/vnd.api+json", "{}"),
+        ("application/json-seq", "{}"),
+        ("application/json", "{"),
+        ("application/json", ""),
+        ("application/json", "{} {}"),
+        ("", "{\"a\":1}"),
+        ("", "[1]"),
+    ] {
+        let error = put(content_type, body).unwrap_err();
+        let kind = SignErrorKind::Missing {
+            part: "form or JSON object in its body".into(),
+        };
+        assert_eq!(*error.kind(), kind, "{content_type} {body}");
+    }
+    for (content_type, body) in [
+        ("application/json", r#"{"no\u006ece":5}"#),
+        ("application/json", r#"{"a":1,"nonce":5}"#),
+        (form, "n%6Fnce=5"),
+        (form, "a=b&nonce"),
+    ] {
+        let error = put(content_type, body).unwrap_err();
+        let kind = SignErrorKind::Conflict {
+            name: "nonce".into(),
+        };
+        assert_eq!(*error.kind(), kind, "{content_type} {body}");
+    }
+    // One that is deeper belongs to the caller.
+    let nested = put("Application/JSON;charset=utf-8", r#"{"a":{"nonce":5}}"#).unwrap();
+    assert_eq!(nested, r#"{"nonce":"7","a":{"nonce":5}}"#);
+    assert_eq!(put(form, "a=%22nonce%22").unwrap(), "nonce=7&a=%22nonce%22");
+}
+
+#[test]
+fn a_nonce_is_found_wherever_the_sender_has_put_it() {
+    let kraken = Template::kraken("key", SEED).unwrap();
+    // What signs without putting anything into the body.
+    let hash = Part::Hash(
+        tower_outcome_sign::HashAlgorithm::Sha256,
+        vec![Part::literal("17"), Part::Body],
+    );
+    let key = Key::hmac_sha512(Secret::base64(SEED).unwrap()).unwrap();
+    let sender = Template::builder(key)
+        .key_id("key")
+        .sign([Part::Path, hash])
+        .signature_as(TextEncoding::Base64)
+        .header("api-key", [Part::KeyId])
+        .header("api-sign", [Part::Signature])
+        .build()
+        .unwrap();
+    let verified = |content_type: &str, body: &str| {
+        let mut request = request("POST", "/a", body.to_owned());
+        let value = content_type.parse().unwrap();
+        request.headers_mut().insert("content-type", value);
+        let signed = sign(&sender, request, &fresh_ms(0)).unwrap();
+        let verified = verifier(&kraken).verify(&signed, at_ms(0));
+        verified.map(|verified| verified.nonce().unwrap().get())
+    };
+    let (json, form) = ("application/json", "application/x-www-form-urlencoded");
+    for (content_type, body) in [
+        (json, r#"{"nonce":17}"#),
+        (json, r#"{"pair":"A","nonce": "17"}"#),
+        (json, r#"{"a":{"nonce":3},"no\u006ece":17,"b":[]}"#),
+        (form, "pair=A&nonce=17"),
+    ] {
+        assert_eq!(verified(content_type, body), Ok(17), "{body}");
+    }
+    for (content_type, body, error) in [
+        (json, r#"{"nonce":17,"nonce":18}"#, VerifyError::Malformed),
+        (json, r#"{"nonce":17"#, VerifyError::Malformed),
+        (json, r#"{"nonce":1.7}"#, VerifyError::Malformed),
+        (json, r#"{"a":17}"#, VerifyError::Missing),
+        (form, "nonce=17&nonce=18", VerifyError::Malformed),
+        (form, "nonce=17&n%6fnce=18", VerifyError::Malformed),
+        ("text/plain", "nonce=17", VerifyError::Missing),
+    ] {
+        assert_eq!(verified(content_type, body), Err(error), "{body}");
+    }
+}
+
+#[test]
+fn what_is_put_into_the_query_must_not_be_in_the_form_that_is_signed_with_it() {
+    let binance = Template::binance("k", "s").unwrap();
+    for body in ["timestamp=1", "a=b&signature=2", "a=b&%73ignature=2"] {
+        let order = request("POST", "/a", body);
+        let error = sign(&binance, order, &fresh_ms(0)).unwrap_err();
+        assert!(
+            matches!(error.kind(), SignErrorKind::Conflict { .. }),
+            "{error}"
+        );
+        let mut sent = sign(&binance, request("POST", "/a", "a=b"), &fresh_ms(0)).unwrap();
+        *sent.body_mut() = body.into();
+        let verified = verifier(&binance).verify(&sent, at_ms(0));
+        assert_eq!(verified, Err(VerifyError::Malformed));
+    }
+    // A body that is no form has no fields.
+    let mut order = request("POST", "/a", "timestamp=1");
+    let plain = "text/plain".parse().unwrap();
+    order.headers_mut().insert("content-type", plain);
+    sign(&binance, order, &fresh_ms(0)).unwrap();
+}
+
+#[test]
 fn an_empty_body_becomes_a_form_with_the_nonce() {
     let template = Template::kraken("key", SEED).unwrap();
     let fresh = fresh_ms(0).with_nonce(Nonce::new(17));
@@ -266,6 +388,63 @@ fn the_window_is_no_longer_than_the_caller_waits() {
     let fresh = fresh_ms(1000).with_time_left(ms(1200));
     let validity = template.sign(&mut draft, &fresh).unwrap();
     assert_eq!(validity.end().unwrap().as_millis(), 2200);
+}
+
+#[test]
+fn a_deadline_is_the_end_of_a_signature_only_where_the_server_is_told() {
+    let key = || Key::hmac_sha256(Secret::new("k")).unwrap();
+    let told = |part: Part| {
+        Template::builder(key())
+            .sign([Part::Timestamp(Unit::Millis), part.clone()])
+            .header("x-time", [Part::Timestamp(Unit::Millis)])
+            .header("x-end", [part])
+            .header("x-sign", [Part::Signature])
+            .window(secs(30))
+            .build()
+            .unwrap()
+    };
+    let end = |template: Template, left| {
+        let fresh = fresh_ms(1_999).with_time_left(left);
+        let uri = "https://venue.test/a";
+        let mut draft = tower_outcome_sign::Draft::new(request("GET", uri, ""));
+        let validity = template.sign(&mut draft, &fresh.with_token(Token::random(1)));
+        validity.unwrap().end().unwrap().since_epoch()
+    };
+    for silent in [
+        Template::okx("k", "s", "p").unwrap(),
+        Template::deribit("k", "s").unwrap(),
+        Template::bitstamp("k", "s").unwrap(),
+        Template::coinbase_exchange("k", SEED, "p").unwrap(),
+        Template::robinhood("k", SEED).unwrap(),
+        Template::slack_webhook("s").unwrap(),
+    ] {
+        let long = end(silent.clone(), secs(300));
+        assert!(long > secs(30), "{long:?}");
+        assert_eq!(end(silent, secs(2)), long);
+    }
+    assert_eq!(end(told(Part::WindowMillis), secs(2)), ms(3_999));
+    assert_eq!(end(told(Part::Expires(Unit::Millis)), secs(2)), ms(3_999));
+    // What is told is rounded up, and what was told is the end.
+    assert_eq!(end(told(Part::Expires(Unit::Seconds)), secs(2)), secs(4));
+    let micros = Duration::from_micros(1_500);
+    assert_eq!(end(told(Part::WindowMillis), micros), ms(2_001));
+    assert_eq!(end(Template::bitmex("k", "s").unwrap(), ms(2)), secs(3));
+}
+
+#[test]
+fn validity_counts_from_the_second_that_was_written() {
+    let template = Template::coinbase_exchange("k", SEED, "p").unwrap();
+    let mut draft = tower_outcome_sign::Draft::new(request("GET", "/a", ""));
+    let validity = template.sign(&mut draft, &fresh_ms(1_999)).unwrap();
+    assert_eq!(validity.end().unwrap().as_millis(), 31_000);
+}
+
+#[test]
+fn an_end_that_is_told_is_not_over_before_its_time() {
+    let template = Template::bitmex("k", "s").unwrap();
+    let fresh = fresh_ms(1_999).with_time_left(ms(100));
+    let signed = sign(&template, request("GET", "/a", ""), &fresh).unwrap();
+    assert_eq!(header(&signed, "api-expires"), "3");
 }
 
 #[test]
@@ -402,6 +581,44 @@ fn a_public_key_verifies_and_does_not_sign() {
         .unwrap();
     assert_eq!(verified.time().unwrap().as_secs(), 7);
     assert!(sign(&public, request("POST", "/a", "{}"), &fresh_ms(7000)).is_err());
+}
+
+#[test]
+fn what_is_signed_must_be_there_once() {
+    let bitstamp = Template::bitstamp("k", "s").unwrap();
+    let fresh = fresh_ms(0).with_token(Token::random(1));
+    let mut order = request("POST", "https://a.test/b", "x");
+    for (name, value) in [("content-type", "text/plain"), ("host", "a.test")] {
+        order.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let signed = sign(&bitstamp, order.clone(), &fresh).unwrap();
+    for name in ["content-type", "host"] {
+        let mut twice = signed.clone();
+        let second = "other".parse().unwrap();
+        twice.headers_mut().append(name, second);
+        let verified = verifier(&bitstamp).verify(&twice, at_ms(0));
+        assert_eq!(verified, Err(VerifyError::Missing));
+        let mut twice = order.clone();
+        let second = "other".parse().unwrap();
+        twice.headers_mut().append(name, second);
+        assert!(sign(&bitstamp, twice, &fresh).is_err());
+    }
+    let binance = Template::binance("k", "s").unwrap();
+    let signed = sign(&binance, request("GET", "/a?b=c", ""), &fresh).unwrap();
+    let uri = signed.uri().to_string();
+    let (rest, signature) = uri.rsplit_once("&signature=").unwrap();
+    for wrong in [
+        format!("{uri}&signature=anything"),
+        format!("{uri}&signature={signature}"),
+        format!("{uri}&%73ignature=anything"),
+        format!("{uri}&signature"),
+        format!("{rest}&signature=00&signature={signature}"),
+    ] {
+        let mut twice = signed.clone();
+        *twice.uri_mut() = wrong.parse().unwrap();
+        let verified = verifier(&binance).verify(&twice, at_ms(0));
+        assert_eq!(verified, Err(VerifyError::Malformed), "{wrong}");
+    }
 }
 
 #[test]

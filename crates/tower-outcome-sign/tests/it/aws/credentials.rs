@@ -170,6 +170,7 @@ fn secrets_are_in_no_debug_output_and_in_no_trace() {
     });
     let log = log.0.lock().unwrap();
     hidden("trace", &log);
+    assert!(!log.contains("sign"), "{log}");
     assert!(log.contains("heard again"), "{log}");
     hidden("request", &format!("{signed:?}"));
     assert!(signed.headers()["authorization"].is_sensitive());
