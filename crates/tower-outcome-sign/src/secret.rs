@@ -65,6 +65,15 @@ impl Secret {
         Self::new(bytes).not_empty()
     }
 
+    /// Takes a key that is a text. The line end of the file that it was read from is not in any.
+    #[cfg(feature = "hmac")]
+    pub(crate) fn text(text: &str) -> Result<Self, ConfigError> {
+        if text.trim() != text || text.contains(char::is_control) {
+            return Err(rejected("no line ends, and no spaces around it"));
+        }
+        Self::new(text).not_empty()
+    }
+
     /// Refuses an empty key: it is what a variable that was not set turns into.
     #[cfg(any(
         feature = "ecdsa",

@@ -90,6 +90,8 @@ pub struct Needs {
     body: bool,
     nonce: bool,
     token: bool,
+    /// Whether it has no key to sign with.
+    verifies: bool,
 }
 
 // === impl Sign ===
@@ -129,6 +131,7 @@ impl Needs {
         body: false,
         nonce: false,
         token: false,
+        verifies: false,
     };
 
     /// The head and all of the body, which is read up to the layer's bound.
@@ -136,6 +139,7 @@ impl Needs {
         body: true,
         nonce: false,
         token: false,
+        verifies: false,
     };
 
     /// The body as well.
@@ -154,6 +158,23 @@ impl Needs {
     pub const fn and_token(mut self) -> Self {
         self.token = true;
         self
+    }
+
+    /// Says that it has only a public key, so that no layer is built of it.
+    #[cfg(any(
+        feature = "ecdsa",
+        feature = "ed25519",
+        feature = "hmac",
+        feature = "rsa"
+    ))]
+    pub(crate) const fn of_verifier(mut self) -> Self {
+        self.verifies = true;
+        self
+    }
+
+    /// Returns whether it cannot sign.
+    pub(crate) const fn verifies(self) -> bool {
+        self.verifies
     }
 
     /// Returns whether the body is needed.

@@ -87,6 +87,8 @@ pub struct Template {
     after: Vec<Assign>,
     window: Option<Duration>,
     lifetime: Lifetime,
+    /// Whether it is of a server that sends.
+    webhook: bool,
     needs: Needs,
     /// The caller's headers that are signed.
     covered: Vec<HeaderName>,
@@ -148,7 +150,7 @@ impl Sign for Template {
         for assign in &self.before {
             Self::assign(draft, assign, &eval, &mut text)?;
         }
-        let signature = self.key.sign(&self.signed, &eval, draft)?;
+        let signature = self.key.sign_parts(&self.signed, &eval, draft)?;
         let signature = self.encoding.encode(&signature);
         eval.signature = Some(&signature);
         for name in &self.covered {

@@ -14,7 +14,7 @@ pub(super) struct Assign {
 }
 
 /// Where it is put.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Header(HeaderName),
     Query(String),
@@ -28,6 +28,9 @@ pub(super) enum Value {
     Text(Vec<Part>),
     /// `name=part`, separated by commas.
     Items(Vec<(&'static str, Part)>),
+    /// The signature after a prefix; of several, separated by spaces, with other prefixes or other keys,
+    /// one counts.
+    Signatures(&'static str),
 }
 
 // === impl Value ===
@@ -48,6 +51,12 @@ impl Value {
                 }
                 Ok(())
             }
+            Self::Signatures(prefix) => {
+                out.extend_from_slice(prefix.as_bytes());
+                eval.feed(&Part::Signature, draft, &mut |bytes| {
+                    out.extend_from_slice(bytes);
+                })
+            }
             Self::Items(items) => {
                 for (name, part) in items {
                     if !out.is_empty() {
@@ -62,10 +71,18 @@ impl Value {
         }
     }
 
+    /// Returns whether the signature is in it.
+    pub(super) fn has_signature(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |part| found |= matches!(part, Part::Signature));
+        found
+    }
+
     /// Visits all parts.
     pub(super) fn visit(&self, look: &mut impl FnMut(&Part)) {
         match self {
             Self::Text(parts) => parts.iter().for_each(|part| part.visit(look)),
+            Self::Signatures(_) => look(&Part::Signature),
             Self::Items(items) => items.iter().for_each(|(_, part)| part.visit(look)),
         }
     }

@@ -155,7 +155,7 @@ impl Key {
 
 impl Key {
     /// Signs parts of a request.
-    pub(super) fn sign(
+    pub(super) fn sign_parts(
         &self,
         parts: &[Part],
         eval: &Eval<'_>,
@@ -182,7 +182,7 @@ impl Key {
     }
 
     /// Checks a signature of parts of a request, in constant time.
-    pub(super) fn verify(
+    pub(super) fn verify_parts(
         &self,
         parts: &[Part],
         eval: &Eval<'_>,
@@ -287,9 +287,9 @@ impl Key {
     }
 
     /// Whether it can sign.
-    #[cfg(feature = "message-signatures")]
     pub(crate) const fn signs(&self) -> bool {
         match &self.0 {
+            #[cfg(feature = "ed25519")]
             Kind::Ed25519Public(_) => false,
             #[cfg(feature = "ecdsa")]
             Kind::P256Public(_) => false,

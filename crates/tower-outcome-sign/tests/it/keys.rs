@@ -45,7 +45,7 @@ fn signed(message: &str, signature: &str) -> Request<Bytes> {
 
 /// Checks that a published signature verifies, and no other.
 fn verifies(key: &Key, message: &str, signature: &str) {
-    let verifier = Verifier::new(primitive(key.clone()));
+    let verifier = Verifier::new(primitive(key.clone())).unwrap();
     let request = signed(message, signature);
     assert!(verifier.verify(&request, at_ms(0)).is_ok(), "{key:?}");
     let mut changed = request.clone();
@@ -226,7 +226,7 @@ fn binance_takes_rsa_keys() {
         &format!("{rest}side=BUY"),
         &signature.replace("%3D", "="),
     );
-    let verifier = Verifier::new(template);
+    let verifier = Verifier::new(template).unwrap();
     assert!(verifier.verify(&signed, at_ms(7)).is_ok());
     let error = Template::binance_rsa("key", "hunter2").unwrap_err();
     assert_eq!(error.field(), "secret");
