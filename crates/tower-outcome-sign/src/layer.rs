@@ -248,7 +248,7 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
     /// public key.
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
-        let needs = self.signer.needs();
+        let needs = self.signer.needs_async();
         if needs.verifies() {
             let expected = "a key that signs";
             return Err(ConfigError::new("key", Redacted("public"), expected));

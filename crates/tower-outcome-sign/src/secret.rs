@@ -40,11 +40,14 @@ impl Secret {
         feature = "rsa"
     ))]
     pub fn base64(text: &str) -> Result<Self, ConfigError> {
-        use base64ct::{Base64Unpadded, Encoding};
+        use base64ct::{Base64, Base64Unpadded, Encoding};
 
-        let text = text.trim_end_matches('=');
-        let bytes = Base64Unpadded::decode_vec(text)
-            .map_err(|_| rejected("base64 of the standard alphabet"))?;
+        let bytes = if text.ends_with('=') {
+            Base64::decode_vec(text)
+        } else {
+            Base64Unpadded::decode_vec(text)
+        };
+        let bytes = bytes.map_err(|_| rejected("base64 of the standard alphabet"))?;
         Self::new(bytes).not_empty()
     }
 
@@ -120,15 +123,4 @@ impl fmt::Debug for Redacted {
 ))]
 pub(crate) fn rejected(expected: &'static str) -> ConfigError {
     ConfigError::new("secret", Redacted("[redacted]"), expected)
-}
-
-/// Refuses a PEM that has lost its line breaks on the way through a shell or a JSON file.
-#[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-pub(crate) fn unbroken(pem: &str) -> Result<(), ConfigError> {
-    if pem.contains("\\n") {
-        return Err(rejected(
-            "a PEM with line breaks, not with a backslash and an n in their place",
-        ));
-    }
-    Ok(())
 }

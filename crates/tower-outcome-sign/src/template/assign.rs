@@ -3,6 +3,7 @@
 use super::{Part, eval::Eval};
 use crate::{Draft, SignError};
 use http::HeaderName;
+use zeroize::Zeroizing;
 
 /// Something that is put into the request.
 #[derive(Clone, Debug)]
@@ -41,30 +42,50 @@ impl Value {
         &self,
         eval: &Eval<'_>,
         draft: &Draft,
-        out: &mut Vec<u8>,
+        out: &mut Zeroizing<Vec<u8>>,
     ) -> Result<(), SignError> {
         out.clear();
+        let mut length = 0;
+        self.visit(&mut |part| {
+            if let Part::Secret(secret) = part {
+                length += secret.expose().len();
+            }
+        });
+        if length > 0 {
+            // It must not move while a secret is in it: what it leaves behind nobody overwrites.
+            self.feed(eval, draft, &mut |bytes| length += bytes.len())?;
+            *out = Zeroizing::new(Vec::with_capacity(length));
+        }
+        self.feed(eval, draft, &mut |bytes| out.extend_from_slice(bytes))
+    }
+
+    /// Hands on what it stands for.
+    #[inline]
+    fn feed(
+        &self,
+        eval: &Eval<'_>,
+        draft: &Draft,
+        out: &mut impl FnMut(&[u8]),
+    ) -> Result<(), SignError> {
         match self {
             Self::Text(parts) => {
                 for part in parts {
-                    eval.feed(part, draft, &mut |bytes| out.extend_from_slice(bytes))?;
+                    eval.feed(part, draft, out)?;
                 }
                 Ok(())
             }
             Self::Signatures(prefix) => {
-                out.extend_from_slice(prefix.as_bytes());
-                eval.feed(&Part::Signature, draft, &mut |bytes| {
-                    out.extend_from_slice(bytes);
-                })
+                out(prefix.as_bytes());
+                eval.feed(&Part::Signature, draft, out)
             }
             Self::Items(items) => {
-                for (name, part) in items {
-                    if !out.is_empty() {
-                        out.push(b',');
+                for (at, (name, part)) in items.iter().enumerate() {
+                    if at > 0 {
+                        out(b",");
                     }
-                    out.extend_from_slice(name.as_bytes());
-                    out.push(b'=');
-                    eval.feed(part, draft, &mut |bytes| out.extend_from_slice(bytes))?;
+                    out(name.as_bytes());
+                    out(b"=");
+                    eval.feed(part, draft, out)?;
                 }
                 Ok(())
             }

@@ -15,4 +15,5 @@ mod nonces;
 mod secrets;
 mod support;
 mod templates;
+mod traits;
 mod vectors;

@@ -8,7 +8,7 @@ use tower_outcome_sign::{
     TemplateBuilder, Unit, Verifier,
 };
 
-use super::{PUBLIC, SEED, verifier};
+use super::{PEM, PUBLIC, SEED, verifier};
 use crate::support::{at_ms, fresh_ms, ms, request, secs, sign};
 
 #[test]
@@ -323,4 +323,51 @@ fn an_end_is_read_back_beside_a_time_or_window() {
             verifier(&template).verify(&signed, now).unwrap();
         }
     }
+}
+
+#[test]
+fn padding_that_is_none_is_no_base64() {
+    for text in ["QUJD====", "QUJD=", "QUI==", "QQ=", "=", "QUJD\n"] {
+        assert!(Secret::base64(text).is_err(), "{text}");
+    }
+    for (text, bytes) in [
+        ("QUJD", "ABC"),
+        ("QUI=", "AB"),
+        ("QUI", "AB"),
+        ("QQ==", "A"),
+    ] {
+        assert_eq!(Secret::base64(text).unwrap().expose(), bytes.as_bytes());
+    }
+}
+
+#[test]
+fn what_has_become_of_a_pem_is_said() {
+    let said = |pem: &str| Key::ed25519_pem(pem).unwrap_err().to_string();
+    for (pem, expected) in [
+        (PEM.replace('\n', " "), "spaces"),
+        (PEM.replace('\n', ""), "spaces"),
+        (PEM.replace('\n', "\\n"), "backslash"),
+        (format!("\"{PEM}\""), "quotation"),
+        (format!("'{PEM}'"), "quotation"),
+        (PEM.replace("PRIVATE", "ENCRYPTED PRIVATE"), "not encrypted"),
+        (
+            PEM.replace("KEY-----\nM", "KEY-----\nProc-Type: 4,ENCRYPTED\n\nM"),
+            "not encrypted",
+        ),
+        (PEM.replace("PRIVATE", "PUBLIC"), "not a public one"),
+        (
+            PEM.replace("PRIVATE KEY", "CERTIFICATE"),
+            "not a public one",
+        ),
+        (PEM.replace("PRIVATE", "OPENSSH PRIVATE"), "OpenSSH"),
+        ("MC4CAQAwBQYDK2VwBCIE".to_owned(), "begins with"),
+        (PEM.replace("MC4C", "MC4D"), "PKCS#8"),
+    ] {
+        let said = said(&pem);
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains("MC4C"), "{said}");
+    }
+    let said = Key::ed25519_public_pem(PEM).unwrap_err().to_string();
+    assert!(said.contains("not a private one"), "{said}");
+    assert!(Key::ed25519_pem(&PEM.replace('\n', "\r\n")).is_ok());
 }
