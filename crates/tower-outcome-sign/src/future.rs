@@ -225,7 +225,7 @@ where
                             let Some(draft) = this.draft.take() else {
                                 return Poll::Pending;
                             };
-                            let signed = config.signer.sign(draft, fresh);
+                            let signed = config.signer.sign_async(draft, fresh);
                             this.state.set(State::Signing { signed });
                             continue;
                         }
@@ -349,7 +349,7 @@ where
                     Ok((again, fresh, head)) => {
                         *signing = again.after(signing);
                         let draft = Draft::from_parts(head, this.payload.shown(config));
-                        let signed = config.signer.sign(draft, fresh);
+                        let signed = config.signer.sign_async(draft, fresh);
                         this.state.set(State::Signing { signed });
                         continue;
                     }

@@ -242,9 +242,14 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     ///
     /// # Errors
     ///
-    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none.
+    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
+    /// public key.
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
-        let needs = self.signer.needs();
+        let needs = self.signer.needs_async();
+        if needs.verifies() {
+            let expected = "a key that signs";
+            return Err(ConfigError::new("key", Redacted("public"), expected));
+        }
         if needs.nonce() && self.nonces.is_none() {
             let expected = "nonces, which this signer needs";
             return Err(ConfigError::new("nonces", Redacted("none"), expected));
