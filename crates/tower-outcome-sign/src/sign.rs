@@ -54,7 +54,9 @@ pub trait Sign {
 /// Everything that implements [`Sign`] does so. A signature that has gone stale while it was waited
 /// for is made again, up to twice; then the request is refused.
 ///
-/// Signing starts when the service below is ready, which stays reserved meanwhile.
+/// Signing starts when the service below is ready, which stays reserved meanwhile, and so does the turn
+/// of the key where its nonces are [strict](crate::Strict). A time-out of the attempt below does not bound
+/// it: give the key service a time-out of its own, or the call a deadline.
 pub trait AsyncSign {
     /// The future of a signature.
     type Future: Future<Output = Result<Signed, SignError>>;

@@ -652,3 +652,26 @@ async fn a_signer_that_blocks_too_long_is_found_out() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_request_that_was_not_signed_reserves_nothing() {
+    let limited = ConcurrencyLimitLayer::new(1).layer(Keep::default());
+    let service = layer(STAMP, &clock()).layer(limited);
+    let mut request = order();
+    request
+        .headers_mut()
+        .insert("x-time", "mine".parse().unwrap());
+    let mut call = task::spawn(service.clone().oneshot(request));
+    let Poll::Ready(result) = call.poll() else {
+        panic!("nothing to wait for");
+    };
+    let (_, kind) = refusal(result);
+    assert!(matches!(kind, SignErrorKind::Conflict { .. }));
+    // Although somebody still holds what is left of it.
+    let next = tokio::spawn(service.oneshot(order()));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(next.is_finished());
+    drop(call);
+}
