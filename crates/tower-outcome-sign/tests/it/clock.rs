@@ -351,7 +351,7 @@ async fn a_refusal_without_a_date_to_prove_it_is_final() {
         let (_, report) = client.call().await;
         assert_eq!(
             report.unwrap().to_string(),
-            "time refused: the answer does not tell the server's time"
+            "time refused: nothing was learned of the server's time from this answer"
         );
     }
 }
@@ -643,4 +643,20 @@ async fn a_repair_is_seen_in_either_direction_and_nothing_else_is_one() {
         near(corrected(ahead + 3_600_000), 10_000 + 3_600_000 + 2 * ahead);
         near(corrected(-ahead), 10_000);
     }
+}
+
+#[test]
+fn a_date_of_another_millennium_is_shifted_to_and_not_less() {
+    // More nanoseconds than 64 bits hold: 584 years.
+    let offset = ClockOffset::builder().max_offset(secs(1_000_000_000_000));
+    let offset = offset.build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(async {
+        let server = at_ms(START) + secs(3_000 * 365 * 86_400);
+        offset.observe(at_ms(START), ms(0), server, ms(0));
+        let near = server.duration_since(offset.correct(at_ms(START)));
+        assert!(near.unwrap() < secs(1));
+    });
 }

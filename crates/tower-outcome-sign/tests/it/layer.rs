@@ -29,7 +29,10 @@ use tower_outcome_sign::{
 };
 use tower_outcome_testkit::Probe;
 
-use crate::support::{at_ms, ms, secs};
+use crate::{
+    clock::classifier,
+    support::{at_ms, ms, secs},
+};
 
 pub(crate) const TIME: HeaderName = HeaderName::from_static("x-time");
 pub(crate) const NONCE: HeaderName = HeaderName::from_static("x-nonce");
@@ -371,6 +374,9 @@ fn a_layer_that_cannot_work_is_not_built() {
         field(builder().origin("no origin/").build().unwrap_err()),
         "origin"
     );
+    // Nothing could ever be signed better the second time.
+    let useless = builder().origin("venue.test").classifier(classifier());
+    assert_eq!(field(useless.build().unwrap_err()), "classifier");
     let both = builder().origin("venue.test").any_origin().build();
     assert_eq!(field(both.unwrap_err()), "any_origin");
     assert!(builder().any_origin().build().is_ok());
