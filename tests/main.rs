@@ -7,6 +7,7 @@
 
 mod auth;
 mod bodiless;
+mod clock_cases;
 mod limits;
 mod messages;
 mod order;

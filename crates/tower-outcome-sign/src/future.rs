@@ -99,6 +99,9 @@ enum Stage {
     Readying,
 }
 
+/// The turn of a key, which a panic passes on.
+struct PassOn<'a>(&'a mut Option<Slot>);
+
 // === impl ResponseFuture ===
 
 impl<F, S, B, A, C, RB> ResponseFuture<F, S, B, A, C, RB>
@@ -142,6 +145,7 @@ impl<F, S, B, A, C, RB> Future for ResponseFuture<F, S, B, A, C, RB>
 where
     F: Future<Output = Result<Response<RB>, S::Error>>,
     S: Service<Request<SignedBody<B>>, Response = Response<RB>, Future = F>,
+    S: Clone,
     S::Error: Into<BoxError>,
     A: AsyncSign,
     C: Classify,
@@ -156,7 +160,10 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let config = &**this.config;
-        loop {
+        // A signer or a service below that panics keeps the turn of the key from nobody.
+        let turn = PassOn(this.slot);
+        let slot = &mut *turn.0;
+        let error: BoxError = loop {
             if let Some(refusal) = this.refusal {
                 refusal.read(cx);
             }
@@ -179,21 +186,18 @@ where
                             _ => ready!(read(config, this.payload, cx)),
                         };
                         if let Err(error) = read {
-                            this.state.set(State::Done);
-                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
+                            break error.into_failure().into();
                         }
                         *stage = next_in_line(config);
                     }
                     // ## Queued => Readying
                     if let Stage::Queued(turn) = stage {
-                        *this.slot = Some(ready!(turn.as_mut().poll(cx)));
+                        *slot = Some(ready!(turn.as_mut().poll(cx)));
                         *stage = Stage::Readying;
                     }
                     // ## Readying => (Signing | Sending | Done)
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Refusal::or(this.refusal, error));
+                        break error.into();
                     }
                     let Some(draft) = this.draft.as_mut() else {
                         return Poll::Pending;
@@ -201,9 +205,7 @@ where
                     let (signing, fresh) = match Signing::begin(config, draft.head()) {
                         Ok(begun) => begun,
                         Err(error) => {
-                            *this.slot = None;
-                            this.state.set(State::Done);
-                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
+                            break error.into_failure().into();
                         }
                     };
                     *this.signing = Some(signing);
@@ -214,9 +216,7 @@ where
                     match config.signer.sign_now(draft, &fresh) {
                         Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
-                            *this.slot = None;
-                            this.state.set(State::Done);
-                            return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
+                            break error.into_failure().into();
                         }
                         None => {
                             if this.kept.is_none() {
@@ -238,15 +238,13 @@ where
                         signed.validity
                     }
                     Err(error) => {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
+                        break error.into_failure().into();
                     }
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
                     let result = ready!(future.poll(cx));
-                    *this.slot = None;
+                    *slot = None;
                     let response = match result {
                         Ok(response) => response,
                         Err(error) => {
@@ -354,9 +352,7 @@ where
                         continue;
                     }
                     Err(error) => {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Refusal::or(this.refusal, error.into_failure()));
+                        break error.into_failure().into();
                     }
                 }
             }
@@ -378,7 +374,7 @@ where
                 let signed = body.data().filter(|_| config.needs.body());
                 crate::Seal::put(&mut head, signed, added);
             }
-            body.hold(this.slot);
+            body.hold(slot);
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));
             signing.depart(config);
@@ -389,14 +385,28 @@ where
                     context.begin_attempt();
                 }
                 if let Err(error) = hold.let_go() {
-                    *this.slot = None;
-                    this.state.set(State::Done);
-                    return Poll::Ready(Err(error));
+                    *this.refusal = None;
+                    break error;
                 }
             }
             *this.refusal = None;
             let future = this.service.call(Request::from_parts(head, body));
             this.state.set(State::Sending { future, call });
+        };
+        // It was not sent. What is reserved of the service below is for others.
+        *slot = None;
+        *this.service = this.service.clone();
+        this.state.set(State::Done);
+        Poll::Ready(Refusal::or(this.refusal, error))
+    }
+}
+
+// === impl PassOn ===
+
+impl Drop for PassOn<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = None;
         }
     }
 }

@@ -175,8 +175,32 @@ impl<A, C> SignLayerBuilder<A, C> {
     ///
     /// Such a request is signed and sent once more, whatever its method, because the refusal proves
     /// that nothing was done. For a time, the `Date` of the answer has to prove that it was wrong,
-    /// which needs [`clock_offset`](Self::clock_offset). Bodies are then read, and heads copied, even
-    /// where the signer does not ask for them.
+    /// which needs [`clock_offset`](Self::clock_offset); for a nonce, [`nonces`](Self::nonces). Bodies are
+    /// then read, and heads copied, even where the signer does not ask for them, and a body over
+    /// [`body_limit`](Self::body_limit) is refused: a request that cannot be sent twice would be lost
+    /// halfway. Give uploads a layer without a classifier.
+    ///
+    /// A rule for an API that answers 400 with a code in its body:
+    ///
+    /// ```
+    /// use tower_outcome_core::{Answer, HttpClassifier, Judged, Reason};
+    ///
+    /// let classifier = HttpClassifier::builder()
+    ///     .body_rule(|seen: Judged<'_>| {
+    ///         if seen.head.status != http::StatusCode::BAD_REQUEST {
+    ///             return None;
+    ///         }
+    ///         let reason = match seen.body {
+    ///             br#"{"error":"timestamp"}"# => Reason::ClockSkew,
+    ///             br#"{"error":"nonce"}"# => Reason::InvalidNonce,
+    ///             _ => return None,
+    ///         };
+    ///         Some(Answer::Rejected { reason })
+    ///     })
+    ///     .build()?;
+    /// # let _ = classifier;
+    /// # Ok::<(), tower_outcome_core::ConfigError>(())
+    /// ```
     pub fn classifier<D>(self, classifier: D) -> SignLayerBuilder<A, D> {
         let Self {
             signer,
@@ -242,8 +266,13 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     ///
     /// # Errors
     ///
+<<<<<<< HEAD
     /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
     /// public key.
+=======
+    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none; if there
+    /// is a classifier and neither nonces nor a clock offset, with which nothing can be sent once more.
+>>>>>>> 3375827dca0301ac3050d1ddd1feb269730856c5
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
         let needs = self.signer.needs_async();
         if needs.verifies() {
@@ -253,6 +282,10 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
         if needs.nonce() && self.nonces.is_none() {
             let expected = "nonces, which this signer needs";
             return Err(ConfigError::new("nonces", Redacted("none"), expected));
+        }
+        if self.classifier.is_some() && self.nonces.is_none() && self.offset.is_none() {
+            let expected = "nonces or a clock_offset, by which to sign better the second time";
+            return Err(ConfigError::new("classifier", Redacted("some"), expected));
         }
         let origins = self.origins.iter().map(|origin| Origin::parse(origin));
         let origins = origins.collect::<Result<Box<[_]>, _>>()?;

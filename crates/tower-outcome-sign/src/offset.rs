@@ -27,7 +27,8 @@ use self::{interval::Interval, known::Known};
 /// middle is the estimate. What several answers say is intersected, so the shortest round trip counts
 /// most; and since two clocks do not run equally fast, old answers count less and less. An answer
 /// that contradicts all before shows that one of the clocks was set, and is believed at once: the
-/// offset vanishes with its cause. Only one that is further off than
+/// offset vanishes with its cause; and when the wall clock jumps by just what it was off, next to the clock
+/// that nobody sets, it was repaired, and is believed before any answer says so. Only one that is further off than
 /// [`max_offset`](ClockOffsetBuilder::max_offset) has to be confirmed by two more first: a broken proxy
 /// is likelier.
 ///
@@ -149,10 +150,16 @@ impl ClockOffset {
     /// Corrects what the wall clock shows.
     #[must_use]
     pub fn correct(&self, wall: SystemTime) -> SystemTime {
-        match self.estimate() {
-            Some(estimate) => shift(wall, estimate.applied()),
-            None => wall,
+        let (drift, now) = (self.0.config.drift_ppm, Instant::now());
+        let known = *self.known();
+        let Some(interval) = known.interval() else {
+            return wall;
+        };
+        let estimate = interval.at(now, drift).estimate();
+        if estimate.is_significant() && known.was_repaired(wall, now, estimate) {
+            return wall;
         }
+        shift(wall, estimate.applied())
     }
 
     /// Takes in the `Date` of an answer, and says how far the server was from the wall clock by this
@@ -182,9 +189,10 @@ impl ClockOffset {
         if !estimate.can_be_signed_with(sent) {
             return None;
         }
-        let is_believed = self
-            .known()
-            .take(heard, config.drift_ppm, config.max_offset);
+        let mut known = self.known();
+        let is_believed = known.take(heard, config.drift_ppm, config.max_offset);
+        known.showed(sent.checked_add(round_trip).unwrap_or(sent), now);
+        drop(known);
         Some(Heard {
             estimate,
             is_believed,

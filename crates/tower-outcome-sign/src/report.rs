@@ -68,7 +68,9 @@ impl fmt::Display for SignReport {
                         offset.error().as_millis(),
                         offset.round_trip().as_millis(),
                     ),
-                    None => f.write_str("the answer does not tell the server's time"),
+                    None => {
+                        f.write_str("nothing was learned of the server's time from this answer")
+                    }
                 }
             }
             (Some(Resigned::InvalidNonce), _) => f.write_str(

@@ -324,7 +324,7 @@ async fn a_deadline_that_strikes_after_a_rejection_knows_that_nothing_was_done()
     let stage = Stage::with(source, Venue::rejecting(&["token-1"]), |b| b);
     let context = CallContext::new();
     let mut order = post();
-    order.extensions_mut().insert(context.clone());
+    context.put(order.extensions_mut());
     context.begin_attempt();
     let call = tokio::spawn(stage.service.clone().oneshot(order));
     stage.pass(SECOND * 3).await;

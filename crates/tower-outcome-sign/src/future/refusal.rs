@@ -38,11 +38,11 @@ impl<RB> Refusal<RB> {
     #[cold]
     pub(super) fn or(
         kept: &mut Option<Box<Self>>,
-        error: impl Into<BoxError>,
+        error: BoxError,
     ) -> Result<Response<PeekBody<RB>>, BoxError> {
         match kept.take() {
             Some(refusal) => Ok(Response::from_parts(refusal.head, refusal.peek.into_body())),
-            None => Err(error.into()),
+            None => Err(error),
         }
     }
 }

@@ -79,6 +79,6 @@ fn nanos(time: SystemTime) -> Option<i128> {
     Some(span(since))
 }
 
-fn span(span: Duration) -> i128 {
+pub(super) fn span(span: Duration) -> i128 {
     i128::try_from(span.as_nanos()).unwrap_or(i128::MAX / 4)
 }

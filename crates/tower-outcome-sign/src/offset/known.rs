@@ -1,8 +1,13 @@
 //! What is known of the server's clock, and what is not believed yet.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::interval::Interval;
+use tokio::time::Instant;
+
+use super::{
+    OffsetEstimate,
+    interval::{Interval, span},
+};
 
 /// How many answers have to agree on what one alone is not believed.
 const WITNESSES: u8 = 3;
@@ -12,6 +17,8 @@ const WITNESSES: u8 = 3;
 pub(super) struct Known {
     interval: Option<Interval>,
     doubted: Option<Doubted>,
+    /// What the wall clock showed when an answer was taken in last.
+    showed: Option<(SystemTime, Instant)>,
 }
 
 /// What lies further off than clocks do, as far as answers in a row agree on it.
@@ -59,9 +66,30 @@ impl Known {
     }
 
     fn believe(&mut self, interval: Interval) {
-        *self = Self {
-            interval: Some(interval),
-            doubted: None,
+        self.interval = Some(interval);
+        self.doubted = None;
+    }
+
+    /// Notes what the wall clock shows.
+    pub(super) const fn showed(&mut self, wall: SystemTime, now: Instant) {
+        self.showed = Some((wall, now));
+    }
+
+    /// Whether the wall clock has jumped since by what it was off. It may also jump because the machine
+    /// was asleep, by any span, and then it is as wrong as before.
+    pub(super) fn was_repaired(&self, wall: SystemTime, now: Instant, off: OffsetEstimate) -> bool {
+        /// How much two clocks of this machine may differ in between.
+        const SLACK: i128 = 500_000_000;
+        let Some((showed, at)) = self.showed else {
+            return false;
         };
+        let expected = showed.checked_add(now.saturating_duration_since(at));
+        let jump = match expected.map(|expected| wall.duration_since(expected)) {
+            Some(Ok(ahead)) => span(ahead),
+            Some(Err(behind)) => -span(behind.duration()),
+            None => return false,
+        };
+        let jumped = jump.abs() > off.error && jump.abs() > SLACK;
+        jumped && (jump - off.middle).abs() <= off.error + SLACK
     }
 }

@@ -351,7 +351,7 @@ async fn a_refusal_without_a_date_to_prove_it_is_final() {
         let (_, report) = client.call().await;
         assert_eq!(
             report.unwrap().to_string(),
-            "time refused: the answer does not tell the server's time"
+            "time refused: nothing was learned of the server's time from this answer"
         );
     }
 }
@@ -417,6 +417,33 @@ async fn the_body_is_the_same_the_second_time() {
     let heard = client.server.heard();
     assert_eq!(heard[0], -6_040);
     assert!((-1200..=0).contains(&heard[1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_by_what_it_was_off_was_repaired() {
+    for ahead in [600_000, 6_000] {
+        let client = Client::new(ahead);
+        assert_eq!(client.came().await, RESIGNED, "{ahead}");
+        assert_eq!(client.came().await, FINE, "{ahead}");
+        client.server.pass(ms(370)).await;
+        // The wall is set right, so the server is no longer ahead of it.
+        client.server.clock.advance(ms(ahead.unsigned_abs()));
+        client.server.set(|state| state.ahead = 0);
+        for _ in 0..3 {
+            assert_eq!(client.came().await, FINE, "{ahead}");
+            let early = client.server.heard()[0];
+            assert!((-1200..=0).contains(&early), "{ahead}: {early}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_asleep_is_off_as_before() {
+    let client = Client::new(6_000);
+    assert_eq!(client.came().await, RESIGNED);
+    // The clock that nobody sets stood still meanwhile.
+    client.server.clock.advance(secs(3600));
+    assert_eq!(client.came().await, FINE);
 }
 
 // ## The offset alone
@@ -593,4 +620,43 @@ async fn an_offset_can_be_forgotten() {
     offset.reset();
     assert_eq!(offset.estimate(), None);
     assert_eq!(offset.correct(at_ms(START)), at_ms(START));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_is_seen_in_either_direction_and_nothing_else_is_one() {
+    for ahead in [600_000_i64, 6_000, -6_000, -600_000] {
+        let offset = ClockOffset::new();
+        let plus = |millis: i64| at_ms(START.checked_add_signed(millis).unwrap());
+        offset.observe(plus(0), ms(0), plus(ahead), ms(0));
+        advance(secs(10)).await;
+        let corrected = |jump: i64| offset.correct(plus(10_000 + jump));
+        let near = |time: SystemTime, millis: i64| {
+            let off = time
+                .duration_since(plus(millis))
+                .unwrap_or_else(|error| error.duration());
+            assert!(off <= ms(2), "{ahead}: {off:?}");
+        };
+        near(corrected(0), 10_000 + ahead);
+        near(corrected(ahead), 10_000 + ahead);
+        // Slewed, asleep, or set to something else that is wrong.
+        near(corrected(100), 10_100 + ahead);
+        near(corrected(ahead + 3_600_000), 10_000 + 3_600_000 + 2 * ahead);
+        near(corrected(-ahead), 10_000);
+    }
+}
+
+#[test]
+fn a_date_of_another_millennium_is_shifted_to_and_not_less() {
+    // More nanoseconds than 64 bits hold: 584 years.
+    let offset = ClockOffset::builder().max_offset(secs(1_000_000_000_000));
+    let offset = offset.build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(async {
+        let server = at_ms(START) + secs(3_000 * 365 * 86_400);
+        offset.observe(at_ms(START), ms(0), server, ms(0));
+        let near = server.duration_since(offset.correct(at_ms(START)));
+        assert!(near.unwrap() < secs(1));
+    });
 }

@@ -29,7 +29,10 @@ use tower_outcome_sign::{
 };
 use tower_outcome_testkit::Probe;
 
-use crate::support::{at_ms, ms, secs};
+use crate::{
+    clock::classifier,
+    support::{at_ms, ms, secs},
+};
 
 pub(crate) const TIME: HeaderName = HeaderName::from_static("x-time");
 pub(crate) const NONCE: HeaderName = HeaderName::from_static("x-nonce");
@@ -371,6 +374,9 @@ fn a_layer_that_cannot_work_is_not_built() {
         field(builder().origin("no origin/").build().unwrap_err()),
         "origin"
     );
+    // Nothing could ever be signed better the second time.
+    let useless = builder().origin("venue.test").classifier(classifier());
+    assert_eq!(field(useless.build().unwrap_err()), "classifier");
     let both = builder().origin("venue.test").any_origin().build();
     assert_eq!(field(both.unwrap_err()), "any_origin");
     assert!(builder().any_origin().build().is_ok());
@@ -651,4 +657,27 @@ async fn a_signer_that_blocks_too_long_is_found_out() {
             assert_eq!(refusal(result).1, SignErrorKind::Stale);
         }
     }
+}
+
+#[tokio::test]
+async fn a_request_that_was_not_signed_reserves_nothing() {
+    let limited = ConcurrencyLimitLayer::new(1).layer(Keep::default());
+    let service = layer(STAMP, &clock()).layer(limited);
+    let mut request = order();
+    request
+        .headers_mut()
+        .insert("x-time", "mine".parse().unwrap());
+    let mut call = task::spawn(service.clone().oneshot(request));
+    let Poll::Ready(result) = call.poll() else {
+        panic!("nothing to wait for");
+    };
+    let (_, kind) = refusal(result);
+    assert!(matches!(kind, SignErrorKind::Conflict { .. }));
+    // Although somebody still holds what is left of it.
+    let next = tokio::spawn(service.oneshot(order()));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(next.is_finished());
+    drop(call);
 }

@@ -20,8 +20,8 @@ use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 use tower_outcome_core::{BoxError, CallContext, Clock, ManualClock, Phase};
 use tower_outcome_sign::{
-    ClockOffset, Nonces, Resigned, SignError, SignErrorKind, SignLayer, SignReport, SignedBody,
-    SigningTime, Strict, Unit,
+    AsyncSign, ClockOffset, Draft, Fresh, Nonces, Resigned, SignError, SignErrorKind, SignLayer,
+    SignReport, Signed, SignedBody, SigningTime, Strict, Unit, Validity,
 };
 use tower_outcome_testkit::{RisingNonce, Venue};
 
@@ -529,4 +529,72 @@ async fn a_key_that_is_refused_for_good_is_stopped_under_load_too() {
     let error = service.oneshot(order()).await.unwrap_err();
     let text = SignError::of(&*error).unwrap().to_string();
     assert!(text.contains("overtook"), "{text}");
+}
+
+/// Panics once when it is asked, and again when its service below is made ready.
+#[derive(Clone, Copy, Debug)]
+enum Panics {
+    Signing,
+    SigningLater,
+    Readying,
+}
+
+impl AsyncSign for Panics {
+    type Future = Pin<Box<dyn Future<Output = Result<Signed, SignError>> + Send>>;
+
+    fn sign_now(&self, _: &mut Draft, _: &Fresh) -> Option<Result<Validity, SignError>> {
+        match self {
+            Self::Signing => panic!("on purpose"),
+            Self::SigningLater => None,
+            Self::Readying => Some(Ok(Validity::UNLIMITED)),
+        }
+    }
+
+    fn sign(&self, _: Draft, _: Fresh) -> Self::Future {
+        Box::pin(async { panic!("on purpose") })
+    }
+}
+
+/// Panics when it is made ready.
+#[derive(Clone)]
+struct NotReady(Panics);
+
+impl tower::Service<Request<SignedBody<Full<Bytes>>>> for NotReady {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = std::future::Ready<Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self.0 {
+            Panics::Readying => panic!("on purpose"),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, _: Request<SignedBody<Full<Bytes>>>) -> Self::Future {
+        unreachable!("nothing is signed")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_passes_on_the_turn() {
+    for panics in [Panics::Signing, Panics::SigningLater, Panics::Readying] {
+        let nonces = strict(Strict::UntilAnswered);
+        let bad = SignLayer::builder(panics)
+            .origin("https://venue.test")
+            .nonces(nonces.clone())
+            .build()
+            .unwrap();
+        let mut call = task::spawn(bad.layer(NotReady(panics)).oneshot(order()));
+        let poll = std::panic::AssertUnwindSafe(|| call.poll());
+        std::panic::catch_unwind(poll).unwrap_err();
+        // Although somebody still holds what is left of it.
+        let good = layer(&nonces).layer(Server::new(NOW));
+        let next = tokio::spawn(good.oneshot(order()));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(next.is_finished(), "{panics:?}");
+        drop(call);
+    }
 }
