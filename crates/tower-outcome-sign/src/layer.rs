@@ -266,13 +266,9 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     ///
     /// # Errors
     ///
-<<<<<<< HEAD
     /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
-    /// public key.
-=======
-    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none; if there
-    /// is a classifier and neither nonces nor a clock offset, with which nothing can be sent once more.
->>>>>>> 3375827dca0301ac3050d1ddd1feb269730856c5
+    /// public key; if there is a classifier and neither nonces nor a clock offset, with which nothing can be
+    /// sent once more.
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
         let needs = self.signer.needs_async();
         if needs.verifies() {

@@ -57,8 +57,9 @@ pub trait Sign {
 /// Everything that implements [`Sign`] does so. A signature that has gone stale while it was waited
 /// for is made again, up to twice; then the request is refused.
 ///
-<<<<<<< HEAD
-/// Signing starts when the service below is ready, which stays reserved meanwhile.
+/// Signing starts when the service below is ready, which stays reserved meanwhile, and so does the turn
+/// of the key where its nonces are [strict](crate::Strict). A time-out of the attempt below does not bound
+/// it: give the key service a time-out of its own, or the call a deadline.
 ///
 /// A key that never leaves its service signs like this; what is signed is put together before, and the
 /// result put in afterwards:
@@ -121,11 +122,6 @@ pub trait Sign {
 /// # Ok(())
 /// # }
 /// ```
-=======
-/// Signing starts when the service below is ready, which stays reserved meanwhile, and so does the turn
-/// of the key where its nonces are [strict](crate::Strict). A time-out of the attempt below does not bound
-/// it: give the key service a time-out of its own, or the call a deadline.
->>>>>>> 3375827dca0301ac3050d1ddd1feb269730856c5
 pub trait AsyncSign {
     /// The future of a signature.
     type Future: Future<Output = Result<Signed, SignError>>;

@@ -406,6 +406,7 @@ async fn no_date_moves_a_nonce() {
     }
 }
 
+#[expect(clippy::type_complexity, reason = "a closure as a service, spelt out")]
 /// Answers in turn: 400 with an invalid nonce where it says `nonce`, else that status.
 fn in_turn(
     answers: &'static [&'static str],
@@ -550,7 +551,7 @@ impl AsyncSign for Panics {
         }
     }
 
-    fn sign(&self, _: Draft, _: Fresh) -> Self::Future {
+    fn sign_async(&self, _: Draft, _: Fresh) -> Self::Future {
         Box::pin(async { panic!("on purpose") })
     }
 }
