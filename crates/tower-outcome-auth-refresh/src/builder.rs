@@ -6,14 +6,13 @@ use std::{
     time::Duration,
 };
 
-use tower_outcome_core::{Clock, ConfigError, Random, SplitMix64, SystemClock};
+use tower_outcome_core::{Clock, ConfigError, Origin, Random, SplitMix64, SystemClock};
 
 use crate::{
     Attach, Bearer, Credentials, Observer, TokenStore, Windows,
     credentials::Shared,
     flight::{Pace, State},
     observer::Nobody,
-    origin::Origin,
     source::ErasedSource,
     store::ErasedStore,
 };
@@ -72,8 +71,8 @@ impl CredentialsBuilder {
     }
 
     /// Adds an origin to which the credential belongs, such as `https://api.venue.example`. Requests
-    /// to others pass without it. A request whose target has no authority counts as one of these,
-    /// because a client that takes it is bound to one peer.
+    /// to others pass without it. A request whose target has no authority goes where its `Host` header
+    /// says; without one it counts as one of these, because a client that takes it is bound to one peer.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
@@ -159,9 +158,15 @@ impl CredentialsBuilder {
         const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
         let origins = self.origins.iter().map(|origin| Origin::parse(origin));
         let origins = origins.collect::<Result<Box<[Origin]>, _>>()?;
+        for (origin, written) in origins.iter().zip(&self.origins) {
+            if origin.scheme().is_none() {
+                let expected = "with a scheme, such as https://api.venue.example";
+                return Err(ConfigError::new("origin", Origin::shown(written), expected));
+            }
+        }
         if origins.is_empty() != self.any_origin {
             let expected = "at least one, or any_origin() and none";
-            return Err(ConfigError::new("origin", &self.origins, expected));
+            return Err(ConfigError::new("origin", self.shown(), expected));
         }
         for (field, span) in [
             ("timeout", self.timeout),
@@ -209,11 +214,21 @@ impl CredentialsBuilder {
     }
 }
 
+impl CredentialsBuilder {
+    /// The origins, without users that they may name.
+    fn shown(&self) -> Vec<impl fmt::Debug + '_> {
+        self.origins
+            .iter()
+            .map(|origin| Origin::shown(origin))
+            .collect()
+    }
+}
+
 impl fmt::Debug for CredentialsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CredentialsBuilder")
             .field("name", &self.name)
-            .field("origins", &self.origins)
+            .field("origins", &self.shown())
             .field("any_origin", &self.any_origin)
             .field("timeout", &self.timeout)
             .field("min_interval", &self.min_interval)

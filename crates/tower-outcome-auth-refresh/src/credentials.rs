@@ -15,7 +15,7 @@ use tokio::{
     runtime::Handle,
     time::{Instant, sleep_until, timeout_at},
 };
-use tower_outcome_core::{BoxError, Clock, Deadline, Random};
+use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 
 use crate::{
     Attach, Credential, CredentialsBuilder, LoginDue, Observer, Snapshot, Swap, TokenSource,
@@ -23,7 +23,6 @@ use crate::{
     flight::{Flight, Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
-    origin::Origin,
     refresh::{self, Unstored},
     source::ErasedSource,
     store::ErasedStore,

@@ -14,7 +14,6 @@ mod moment;
 #[cfg(feature = "oauth2")]
 mod oauth2;
 mod observer;
-mod origin;
 mod refresh;
 mod secret;
 mod service;

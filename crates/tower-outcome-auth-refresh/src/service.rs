@@ -140,6 +140,9 @@ fn recursive(shared: &Shared) -> BoxError {
 #[inline]
 fn belongs(shared: &Shared, head: &request::Parts) -> bool {
     let origins = &*shared.origins;
-    (origins.is_empty() || origins.iter().any(|origin| origin.is_of(&head.uri)))
+    (origins.is_empty()
+        || origins
+            .iter()
+            .any(|origin| origin.is_of(head).unwrap_or(true)))
         && !Unauthenticated::is_in(&head.extensions)
 }

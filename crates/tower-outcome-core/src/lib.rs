@@ -10,6 +10,7 @@ mod context;
 mod deadline;
 pub mod delivery;
 mod failure;
+mod origin;
 mod outcome;
 pub mod peek;
 mod priority;
@@ -41,6 +42,7 @@ pub use self::{
     deadline::Deadline,
     delivery::{Delivery, FailureKind, Proof, Witnessed},
     failure::{BoxError, Failure},
+    origin::Origin,
     outcome::Outcome,
     priority::Priority,
     random::{Random, SplitMix64},

@@ -3,12 +3,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tower_layer::Layer;
-use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Random, SplitMix64, SystemClock};
+use tower_outcome_core::{
+    Clock, ConfigError, HttpClassifier, Origin, Random, SplitMix64, SystemClock,
+};
 
 use crate::{
-    AsyncSign, ClockOffset, Needs, Nonces, SignService,
-    origin::{Origin, Origins, Shown},
-    secret::Redacted,
+    AsyncSign, ClockOffset, Needs, Nonces, SignService, origin::Origins, secret::Redacted,
 };
 
 /// Signs each request last, after everything above has waited.
@@ -319,7 +319,11 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
 /// Prints nothing of the signer.
 impl<A, C> fmt::Debug for SignLayerBuilder<A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let origins: Vec<_> = self.origins.iter().map(Shown).collect();
+        let origins: Vec<_> = self
+            .origins
+            .iter()
+            .map(|origin| Origin::shown(origin))
+            .collect();
         f.debug_struct("SignLayerBuilder")
             .field("origins", &origins)
             .field("body_limit", &self.body_limit)

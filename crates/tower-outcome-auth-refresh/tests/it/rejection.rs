@@ -391,6 +391,12 @@ async fn a_credential_is_sent_to_its_own_origin_alone() {
         stage.service.clone().oneshot(request).await.unwrap();
         assert_eq!(stage.venue.seen().pop().unwrap(), expected, "{target}");
     }
+    for (host, expected) in [("venue.test", "token-1"), ("evil.test", "-")] {
+        let request = Request::get("/a").header(header::HOST, host);
+        let request = request.body(Full::default()).unwrap();
+        stage.service.clone().oneshot(request).await.unwrap();
+        assert_eq!(stage.venue.seen().pop().unwrap(), expected, "{host}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
