@@ -7,9 +7,11 @@
 
 mod auth;
 mod bodiless;
+mod clock_cases;
 mod limits;
 mod messages;
 mod order;
+mod resent;
 mod reuse;
 mod signing;
 mod timeout;

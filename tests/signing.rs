@@ -18,7 +18,9 @@ use tower_outcome::{
 };
 use tower_outcome_testkit::{Fault, Ledger, Plan, Signature, Signed, Venue};
 
+mod nonces;
 mod templates;
+mod validity;
 
 /// How old a signature may be; the waits below are several times as long.
 const WINDOW: Duration = Duration::from_millis(500);

@@ -1,12 +1,20 @@
 //! What is measured. A case more is an entry more in [`ALL`].
 
-use std::{future::Ready, time::Duration};
+use std::{
+    future::{Future, Ready},
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
 use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
-use tower_outcome::{DeadlineLayer, Limit, RateBudget, RateLimitLayer, RetryLayer, TimeoutLayer};
+use tower_outcome::{
+    AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Limit, RateBudget,
+    RateLimitLayer, RetryLayer, TimeoutLayer,
+};
 
 use crate::call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent};
 
@@ -96,6 +104,28 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Keyed,
         service: |sent| Loop::boxed(rate_limit().layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_auth_refresh",
+        about: "AuthRefresh with a good token, able to replay the request",
+        bound: Some(Bound {
+            // Not reached: the copy that a replay is made of costs twice as much by itself.
+            instructions: 450,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(auth_refresh(true).layer(Bare), sent),
+    },
+    Case {
+        name: "outcome_auth_refresh_off",
+        about: "AuthRefresh with a good token, replays switched off",
+        bound: Some(Bound {
+            // Not reached: one more header in a map is half of it.
+            instructions: 450,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(auth_refresh(false).layer(Bare), sent),
     },
     Case {
         name: "tower_timeout",
@@ -219,6 +249,21 @@ fn rate_limit() -> RateLimitLayer {
         .limit(Limit::sliding("requests", 4096, Duration::from_millis(1)))
         .clock_tolerance(0, Duration::ZERO);
     RateLimitLayer::new(budget.build().expect("the limit is valid"))
+}
+
+/// A token that is good for an hour, and belongs to the host that the requests go to.
+fn auth_refresh(replays: bool) -> AuthRefreshLayer {
+    let source = |_| async { Err::<Credential, _>(FetchError::dead("there is one")) };
+    let credentials = Credentials::builder("venue", source).origin("https://venue.example");
+    let credentials = credentials.build().expect("the origin is valid");
+    let token = Credential::new("eyJhbGciOiJSUzI1NiIsImtpZCI6ImtleXN0b3JlIn0");
+    let log_in = pin!(credentials.log_in(token.with_lifetime(Duration::from_secs(3600))));
+    // Nothing is stored, so nothing is waited for.
+    let logged_in = log_in.poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(logged_in, Poll::Ready(Ok(_))), "the token is good");
+    AuthRefreshLayer::builder(credentials.clone())
+        .replays(replays)
+        .build()
 }
 
 // === impl Cloning ===

@@ -198,6 +198,7 @@ impl CredentialsBuilder {
             store: self.store,
             revision: AtomicU64::new(0),
             unstored: Mutex::new(None),
+            memory: Mutex::default(),
             windows: self.windows,
             max_age: self.max_age,
             login_notice: self.login_notice,

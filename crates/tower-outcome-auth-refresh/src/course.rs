@@ -129,7 +129,9 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         if let Some(held) = &self.held {
             if self.config.replays {
                 if let Some(body) = body.replay() {
-                    self.spare = HeadCopy::of(&head).map(|head| Spare { head, body });
+                    let memory = self.config.credentials.0.memory();
+                    let copy = HeadCopy::within(&head, memory);
+                    self.spare = copy.map(|head| Spare { head, body });
                 }
             }
             self.call = Some(self.config.classifier.glance(&head));
@@ -187,6 +189,14 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
             let classifier = &self.config.classifier;
             classifier.repeatable(&classifier.call(&head))
         })
+    }
+
+    /// The request need not be sent again: its copy leaves its memory to the next.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            self.shared().give_back(spare.head.into_memory());
+        }
     }
 
     /// Makes the request again.

@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) revision: AtomicU64,
     /// What was fetched and could not be stored.
     pub(crate) unstored: Mutex<Option<Unstored>>,
+    /// Memory for copies of heads, of which nearly none is needed in the end.
+    pub(crate) memory: Mutex<Vec<Vec<u8>>>,
     pub(crate) pace: Pace,
     pub(crate) windows: Windows,
     pub(crate) max_age: Option<Duration>,
@@ -69,6 +71,10 @@ pub(crate) struct Refusal {
     pub(crate) why: Unavailable,
     pub(crate) after: Option<Duration>,
 }
+
+/// What is kept of memory for copies: for as many calls as are often under way, of a usual size.
+const KEPT: usize = 256;
+const USUAL: usize = 4096;
 
 /// How many refreshes a call waits for. One that brings nothing good is followed by one more.
 const REFRESHES_PER_CALL: u32 = 2;
@@ -195,6 +201,24 @@ impl Shared {
     #[inline]
     pub(crate) fn fresh(&self) -> Option<Arc<Held>> {
         self.lock().fresh(|| self.now())
+    }
+
+    /// Returns memory for a copy, used or empty.
+    #[inline]
+    pub(crate) fn memory(&self) -> Vec<u8> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.pop().unwrap_or_default()
+    }
+
+    /// Takes memory back that is not needed any more.
+    #[inline]
+    pub(crate) fn give_back(&self, unused: Vec<u8>) {
+        if unused.capacity() <= USUAL {
+            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            if memory.len() < KEPT {
+                memory.push(unused);
+            }
+        }
     }
 
     pub(crate) fn terms(&self) -> Terms<'_> {

@@ -154,6 +154,7 @@ where
         match classifier.response(call, Attempt::FIRST, &head) {
             Verdict::Decided(decision) if !Course::<S, B, C>::is_rejection(decision) => {
                 held.accept();
+                course.settle();
                 this.state.set(State::Done);
                 return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
             }

@@ -11,6 +11,8 @@ mod held;
 mod layer;
 mod mark;
 mod moment;
+#[cfg(feature = "oauth2")]
+mod oauth2;
 mod observer;
 mod origin;
 mod refresh;
@@ -21,6 +23,8 @@ mod store;
 mod unavailable;
 mod windows;
 
+#[cfg(feature = "oauth2")]
+pub use self::oauth2::{OAuth2, OAuth2Builder};
 #[cfg(feature = "file-store")]
 pub use self::store::{FileLock, FileStore};
 pub use self::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::Uri;
+use http::{Uri, uri::Authority};
 use tower_outcome_core::ConfigError;
 
 /// To whom a credential belongs: scheme, host and port (RFC 6454, section 4).
@@ -11,6 +11,8 @@ pub(crate) struct Origin {
     scheme: Box<str>,
     host: Box<str>,
     port: Option<u16>,
+    /// As it was written, which is how nearly every target has it.
+    written: Authority,
 }
 
 // === impl Origin ===
@@ -38,6 +40,7 @@ impl Origin {
             scheme: scheme.to_ascii_lowercase().into(),
             host: authority.host().to_ascii_lowercase().into(),
             port: authority.port_u16().or_else(|| default_port(scheme)),
+            written: authority.clone(),
         })
     }
 
@@ -48,6 +51,13 @@ impl Origin {
         let (Some(scheme), Some(authority)) = (target.scheme_str(), target.authority()) else {
             return target.authority().is_none();
         };
+        authority.as_str().as_bytes() == self.written.as_str().as_bytes()
+            && scheme.as_bytes() == self.scheme.as_bytes()
+            || self.is_of_another_spelling(scheme, authority)
+    }
+
+    #[cold]
+    fn is_of_another_spelling(&self, scheme: &str, authority: &Authority) -> bool {
         authority.host().eq_ignore_ascii_case(&self.host)
             && scheme.eq_ignore_ascii_case(&self.scheme)
             && authority.port_u16().or_else(|| default_port(scheme)) == self.port

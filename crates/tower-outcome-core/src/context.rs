@@ -77,8 +77,6 @@ pub(crate) struct Carried {
 #[derive(Debug)]
 pub(crate) struct Stamp {
     pub(crate) stage: Stage,
-    /// How many requests are still to be marked by that layer.
-    pub(crate) left: Arc<AtomicU32>,
     pub(crate) above: Option<Arc<Self>>,
 }
 
@@ -406,6 +404,12 @@ impl Course {
 // === impl Hold ===
 
 impl Hold {
+    /// Returns the context of the call.
+    #[must_use]
+    pub const fn context(&self) -> &CallContext {
+        &self.context
+    }
+
     /// Lets go of the request, which is handed down right after.
     ///
     /// # Errors

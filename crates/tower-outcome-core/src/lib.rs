@@ -18,6 +18,7 @@ mod reason;
 mod repeatable;
 pub mod replay;
 mod report;
+mod resent;
 mod retry_after;
 mod stage;
 mod valid_until;
@@ -47,10 +48,11 @@ pub use self::{
     repeatable::{Repeatable, RepeatableBecause},
     replay::{Replay, ReplayBody, ReplayLayer},
     report::{CallReport, NotReady, NotRetried},
+    resent::Resent,
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
-    stage::{Stage, StageStamp, WrongOrder},
+    stage::{Stage, StageStamp, Stamped, WrongOrder},
     valid_until::ValidUntil,
     witness::{
         AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,

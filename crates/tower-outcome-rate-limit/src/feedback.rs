@@ -46,7 +46,8 @@ pub(crate) fn learn<C>(config: &Config<C>, leave: &Leave, notes: &Notes, head: &
 }
 
 /// The seconds since the Unix epoch of a `Date`, unless it is not the venue's: that of a cache, or of a
-/// gateway that got no answer from the venue, or none that made sense (RFC 9110, section 15.6).
+/// gateway that got no answer from the venue, or none that made sense (RFC 9110, section 15.6); or there are
+/// several.
 fn date(head: &response::Parts) -> Option<u64> {
     let status = head.status;
     if status == StatusCode::BAD_GATEWAY || status == StatusCode::GATEWAY_TIMEOUT {
@@ -56,7 +57,11 @@ fn date(head: &response::Parts) -> Option<u64> {
     if headers.get(header::AGE).is_some_and(|age| age != "0") {
         return None;
     }
-    let date = headers.get(header::DATE)?.to_str().ok()?;
+    let mut dates = headers.get_all(header::DATE).iter();
+    let date = dates.next()?.to_str().ok()?;
+    if dates.next().is_some() {
+        return None;
+    }
     let date = httpdate::parse_http_date(date).ok()?;
     let since = date.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(since.as_secs())

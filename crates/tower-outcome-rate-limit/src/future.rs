@@ -15,8 +15,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    Attempt, BoxError, CallReport, Classify, Delivery, Failure, HintForm, Hold, NotRetried,
-    Outcome, Reason, Repeatable, RetryAfter, Verdict,
+    Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, Hold,
+    NotRetried, Outcome, Reason, Repeatable, Resent, RetryAfter, Stamped, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
@@ -44,6 +44,10 @@ pin_project! {
         unsent: Option<Unsent<S, B>>,
         // A deadline above that strikes meanwhile knows that nothing was sent.
         hold: Option<Hold>,
+        stamped: Stamped,
+        // The attempts of the call when it was sent: there are more of them in the end where a layer below
+        // has sent it again.
+        before: Option<(CallContext, u32)>,
         leave: Leave,
         notes: Option<Box<Notes>>,
         config: Arc<Config<C>>,
@@ -85,16 +89,19 @@ where
     #[inline]
     pub(crate) fn new(
         unsent: Unsent<S, B>,
-        hold: Result<Option<Hold>, BoxError>,
+        hold: Option<Hold>,
+        stamped: Result<Stamped, BoxError>,
         config: Arc<Config<C>>,
     ) -> Self {
-        let (state, hold) = match hold {
-            Ok(hold) => (State::Asking { passed: 0 }, hold),
-            Err(error) => (State::Refused { error: Some(error) }, None),
+        let (state, stamped) = match stamped {
+            Ok(stamped) => (State::Asking { passed: 0 }, stamped),
+            Err(error) => (State::Refused { error: Some(error) }, Stamped::default()),
         };
         Self {
             state,
             hold,
+            stamped,
+            before: None,
             unsent: Some(unsent),
             leave: Leave::default(),
             notes: None,
@@ -146,10 +153,15 @@ where
                     if config.learns || this.leave.budgets().any(Budget::is_aligned) {
                         *this.notes = Some(Notes::take(this.leave));
                     }
-                    if let Some(Err(error)) = this.hold.take().map(Hold::let_go) {
-                        this.leave.refund();
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(error));
+                    if let Some(hold) = this.hold.take() {
+                        let context = hold.context().clone();
+                        if let Err(error) = hold.let_go() {
+                            this.leave.refund();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(error));
+                        }
+                        let attempts = context.attempts();
+                        *this.before = Some((context, attempts));
                     }
                     this.leave.send();
                     let call = config.classifier.glance(&head);
@@ -186,12 +198,24 @@ where
                         Ok(response) => response,
                         Err(error) => {
                             let error = error.into();
+                            let resent = this.before.take().map_or(0, |(context, attempts)| {
+                                context.attempts().saturating_sub(attempts)
+                            });
+                            if resent > 0 {
+                                this.leave.charge(resent);
+                            }
                             conclude(config, call, this.leave, &*error);
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error));
                         }
                     };
+                    this.stamped.answered();
                     let (head, body) = response.into_parts();
+                    let resent = Resent::times(&head.extensions);
+                    if resent > 0 {
+                        // Before what the venue says it has counted is looked at.
+                        this.leave.charge(resent);
+                    }
                     if let Some(notes) = this.notes {
                         feedback::learn(config, this.leave, notes, &head);
                     }

@@ -37,6 +37,14 @@ impl Leave {
         self.end(End::Responded);
     }
 
+    /// The request was sent so many times more than it was let through.
+    #[cold]
+    pub(crate) fn charge(&self, times: u32) {
+        for permit in self.first.iter().chain(&self.wider) {
+            permit.charge(times);
+        }
+    }
+
     /// Nothing was sent.
     pub(crate) fn refund(&mut self) {
         self.end(End::Refunded);

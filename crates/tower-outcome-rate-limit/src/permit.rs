@@ -23,6 +23,9 @@ pub struct Permit {
     is_open: bool,
 }
 
+/// How often a request is believed to have been sent again by a layer below.
+const MOST_RESENT: u32 = 16;
+
 /// How a request ended, as far as the venue's count goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
@@ -59,6 +62,17 @@ impl Permit {
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// The request was sent so many times more, without waiting its turn.
+    pub(crate) fn charge(&self, times: u32) {
+        let shared = self.budget.shared();
+        let now = shared.now();
+        let mut state = shared.lock();
+        // No layer sends more than a few times.
+        for _ in 0..times.min(MOST_RESENT) {
+            state.charge(now, &self.cost);
+        }
     }
 
     #[inline]

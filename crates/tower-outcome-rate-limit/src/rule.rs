@@ -204,6 +204,18 @@ impl Rule {
         }
     }
 
+    /// Units that nobody asked for were used just now, whether or not there was room.
+    pub(crate) fn charge(&mut self, now: u64, units: u32, clock: &ServerClock) {
+        match self {
+            Self::Window(window) => window.charge(now, units, clock),
+            Self::Bucket(bucket) => bucket.log(now, units),
+            Self::Spacing(spacing) => {
+                spacing.hold();
+                spacing.depart(now);
+            }
+        }
+    }
+
     /// Takes back what was logged at `stamp`.
     pub(crate) fn unlog(&mut self, now: u64, stamp: u64, units: u32, clock: &ServerClock) {
         match self {

@@ -323,6 +323,18 @@ impl State {
         self.gate.pass(now, class, cost);
     }
 
+    /// A request was sent again without asking, and has reached the venue.
+    pub(crate) fn charge(&mut self, now: u64, cost: &Units) {
+        self.settle_lingering(now);
+        let limits = self.rules.iter_mut().zip(&mut self.foreign);
+        for ((rule, foreign), &units) in limits.zip(cost) {
+            if units > 0 {
+                rule.charge(now, units, &self.clock);
+                foreign.note_departure(units);
+            }
+        }
+    }
+
     /// Held units have reached the venue.
     #[inline]
     pub(crate) fn settle(&mut self, now: u64, cost: &Units) {

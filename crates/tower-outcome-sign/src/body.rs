@@ -173,6 +173,15 @@ impl<B> SignedBody<B> {
         }
     }
 
+    /// The bytes, where they were read to be signed.
+    #[cfg(debug_assertions)]
+    pub(crate) fn data(&self) -> Option<Bytes> {
+        match &self.kind {
+            Kind::Whole(whole) => Some(whole.data.clone()),
+            Kind::Streamed(_) => None,
+        }
+    }
+
     /// Lets the body give the slot back, where the order of sending ends with the body.
     pub(crate) fn hold(&mut self, slot: &mut Option<Slot>) {
         if slot

@@ -53,6 +53,9 @@ pub enum SignErrorKind {
         /// What was changed.
         part: Cow<'static, str>,
     },
+    /// A request that carries no signature's seal has come to a [`SealLayer`](crate::SealLayer): a layer
+    /// below the signature has made another request of it, or the seal stands above. Found in debug builds.
+    Unsealed,
     /// The wall clock shows a time before 1970 or after 9999.
     TimeOutOfRange,
     /// The signer could not do its work now, and may be able to later.
@@ -127,7 +130,10 @@ impl From<SignErrorKind> for SignError {
 
 impl fmt::Display for SignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("request not signed: ")?;
+        f.write_str(match self.kind {
+            SignErrorKind::Tampered { .. } | SignErrorKind::Unsealed => "signed request not sent: ",
+            _ => "request not signed: ",
+        })?;
         match &self.kind {
             SignErrorKind::BodyFailed => f.write_str("its body failed"),
             SignErrorKind::BodyNotAsked => f.write_str("the signer did not ask for the body"),
@@ -139,7 +145,8 @@ impl fmt::Display for SignError {
             SignErrorKind::Missing { part } => write!(f, "it has no {part}"),
             SignErrorKind::NonceStopped => f.write_str(
                 "the key was stopped after too many invalid nonces, or has none left; another \
-                 program uses the same key, or has used it with a larger unit",
+                 program uses the same key, or has used it with a larger unit, or requests overtook \
+                 each other",
             ),
             SignErrorKind::Origin => f.write_str("its origin is not one to sign for"),
             SignErrorKind::Stale => f.write_str("the signature was stale before it could be sent"),
@@ -147,6 +154,10 @@ impl fmt::Display for SignError {
                 write!(f, "a layer below the signature changed its {part}")
             }
             SignErrorKind::TimeOutOfRange => f.write_str("the clock is before 1970 or after 9999"),
+            SignErrorKind::Unsealed => f.write_str(
+                "it carries no seal: a layer below the signature made another request of it, or \
+                 SealLayer stands above SignLayer",
+            ),
             SignErrorKind::Unavailable => f.write_str("the signer is not available"),
             SignErrorKind::Rejected => f.write_str("the signer refused"),
         }

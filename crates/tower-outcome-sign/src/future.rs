@@ -12,7 +12,8 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Stamped,
+    Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -26,11 +27,16 @@ use crate::{
 
 mod attempt;
 mod payload;
+mod refusal;
 
 use self::{
     attempt::Signing,
     payload::{Payload, read},
+    refusal::{Refusal, hold_again},
 };
+
+/// The name of the layer in a context.
+const LAYER: &str = "sign";
 
 /// How often a signature that has gone stale is made in all.
 const SIGNINGS: u8 = 3;
@@ -58,8 +64,11 @@ pin_project! {
         hold: Option<Hold>,
         signing: Option<Signing>,
         resigned: Option<Resigned>,
+        // The answer to the first sending, until there is a second.
+        refusal: Option<Box<Refusal<RB>>>,
         // If the stack cannot work.
         refused: Option<BoxError>,
+        stamped: Stamped,
         config: Arc<Config<A, C>>,
     }
 }
@@ -90,6 +99,9 @@ enum Stage {
     Readying,
 }
 
+/// The turn of a key, which a panic passes on.
+struct PassOn<'a>(&'a mut Option<Slot>);
+
 // === impl ResponseFuture ===
 
 impl<F, S, B, A, C, RB> ResponseFuture<F, S, B, A, C, RB>
@@ -98,8 +110,16 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(service: S, mut request: Request<B>, config: Arc<Config<A, C>>) -> Self {
-        let refused = config.stamp.pass(request.extensions_mut()).err();
+    pub(crate) fn new(
+        service: S,
+        request: Request<B>,
+        stamped: Result<Stamped, BoxError>,
+        config: Arc<Config<A, C>>,
+    ) -> Self {
+        let (stamped, refused) = match stamped {
+            Ok(stamped) => (stamped, None),
+            Err(error) => (Stamped::default(), Some(error)),
+        };
         let (head, body) = request.into_parts();
         Self {
             state: State::Unsigned {
@@ -113,7 +133,9 @@ where
             hold: None,
             signing: None,
             resigned: None,
+            refusal: None,
             refused,
+            stamped,
             config,
         }
     }
@@ -123,6 +145,7 @@ impl<F, S, B, A, C, RB> Future for ResponseFuture<F, S, B, A, C, RB>
 where
     F: Future<Output = Result<Response<RB>, S::Error>>,
     S: Service<Request<SignedBody<B>>, Response = Response<RB>, Future = F>,
+    S: Clone,
     S::Error: Into<BoxError>,
     A: AsyncSign,
     C: Classify,
@@ -137,8 +160,14 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let config = &**this.config;
-        loop {
-            let (validity, at_once) = match this.state.as_mut().project() {
+        // A signer or a service below that panics keeps the turn of the key from nobody.
+        let turn = PassOn(this.slot);
+        let slot = &mut *turn.0;
+        let error: BoxError = loop {
+            if let Some(refusal) = this.refusal {
+                refusal.read(cx);
+            }
+            let validity = match this.state.as_mut().project() {
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
                 StateProj::Unsigned { stage } => {
                     // ## Reading => (Queued | Readying | Done)
@@ -157,21 +186,18 @@ where
                             _ => ready!(read(config, this.payload, cx)),
                         };
                         if let Err(error) = read {
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            break error.into_failure().into();
                         }
                         *stage = next_in_line(config);
                     }
                     // ## Queued => Readying
                     if let Stage::Queued(turn) = stage {
-                        *this.slot = Some(ready!(turn.as_mut().poll(cx)));
+                        *slot = Some(ready!(turn.as_mut().poll(cx)));
                         *stage = Stage::Readying;
                     }
                     // ## Readying => (Signing | Sending | Done)
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into()));
+                        break error.into();
                     }
                     let Some(draft) = this.draft.as_mut() else {
                         return Poll::Pending;
@@ -179,9 +205,7 @@ where
                     let (signing, fresh) = match Signing::begin(config, draft.head()) {
                         Ok(begun) => begun,
                         Err(error) => {
-                            *this.slot = None;
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            break error.into_failure().into();
                         }
                     };
                     *this.signing = Some(signing);
@@ -190,11 +214,9 @@ where
                     }
                     draft.show(this.payload.shown(config));
                     match config.signer.sign_now(draft, &fresh) {
-                        Some(Ok(validity)) => (validity, true),
+                        Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
-                            *this.slot = None;
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(error.into_failure().into()));
+                            break error.into_failure().into();
                         }
                         None => {
                             if this.kept.is_none() {
@@ -213,18 +235,16 @@ where
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
                     Ok(signed) => {
                         *this.draft = Some(signed.draft);
-                        (signed.validity, false)
+                        signed.validity
                     }
                     Err(error) => {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        break error.into_failure().into();
                     }
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
                     let result = ready!(future.poll(cx));
-                    *this.slot = None;
+                    *slot = None;
                     let response = match result {
                         Ok(response) => response,
                         Err(error) => {
@@ -232,16 +252,10 @@ where
                             return Poll::Ready(Err(error.into()));
                         }
                     };
+                    this.stamped.answered();
                     let (mut head, body) = response.into_parts();
-                    let offset = match (&config.offset, &*this.signing) {
-                        (
-                            Some(offset),
-                            Some(Signing {
-                                sent: Some(sent), ..
-                            }),
-                        ) => offset.learn(*sent, &head.headers),
-                        _ => None,
-                    };
+                    let signing = this.signing.as_mut();
+                    let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
                     let mut report = SignReport {
                         resigned: *this.resigned,
                         refused: None,
@@ -251,10 +265,15 @@ where
                         match classifier.response(&call, Attempt::FIRST, &head) {
                             Verdict::Decided(decision) => {
                                 if judge(config, this.signing.as_ref(), decision, &mut report) {
+                                    publish_report(&mut head, report);
+                                    if config.publishes {
+                                        publish_end(&mut head, this.signing.as_ref());
+                                    }
+                                    *this.refusal = Some(Refusal::new(head, PeekBody::new(body)));
                                     *this.resigned = report.refused;
                                     *this.draft =
                                         this.kept.take().map(|head| Draft::from_parts(*head, None));
-                                    *this.hold = held(this.draft.as_ref());
+                                    *this.hold = hold_again(this.draft.as_ref(), report.refused);
                                     let stage = next_in_line(config);
                                     this.state.set(State::Unsigned { stage });
                                     continue;
@@ -294,18 +313,20 @@ where
                     else {
                         unreachable!("it was inspecting a line above");
                     };
-                    if judge(config, this.signing.as_ref(), decision, &mut report) {
-                        *this.resigned = report.refused;
-                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
-                        *this.hold = held(this.draft.as_ref());
-                        let stage = next_in_line(config);
-                        this.state.set(State::Unsigned { stage });
-                        continue;
-                    }
+                    let resends = judge(config, this.signing.as_ref(), decision, &mut report);
                     let (mut head, body) = inspect.into_parts();
                     publish_report(&mut head, report);
                     if config.publishes {
                         publish_end(&mut head, this.signing.as_ref());
+                    }
+                    if resends {
+                        *this.refusal = Some(Refusal::new(head, body));
+                        *this.resigned = report.refused;
+                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
+                        *this.hold = hold_again(this.draft.as_ref(), report.refused);
+                        let stage = next_in_line(config);
+                        this.state.set(State::Unsigned { stage });
+                        continue;
                     }
                     return Poll::Ready(Ok(Response::from_parts(head, body)));
                 }
@@ -316,7 +337,7 @@ where
             let Some(signing) = this.signing.as_mut() else {
                 return Poll::Pending;
             };
-            if signing.is_stale(config, validity, at_once) {
+            if signing.is_stale(config, validity) {
                 let again = match &*this.kept {
                     Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
                         .map(|(again, fresh)| (again, fresh, (**kept).clone())),
@@ -331,9 +352,7 @@ where
                         continue;
                     }
                     Err(error) => {
-                        *this.slot = None;
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(error.into_failure().into()));
+                        break error.into_failure().into();
                     }
                 }
             }
@@ -351,14 +370,43 @@ where
             };
             signing.publish(config, validity, &mut head);
             #[cfg(debug_assertions)]
-            crate::Seal::put(&mut head, &body, added);
-            body.hold(this.slot);
+            {
+                let signed = body.data().filter(|_| config.needs.body());
+                crate::Seal::put(&mut head, signed, added);
+            }
+            body.hold(slot);
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(&head));
             signing.depart(config);
-            *this.hold = None;
+            if let Some(hold) = this.hold.take() {
+                if let (Some(_), Some(context)) =
+                    (&*this.refusal, CallContext::of(&head.extensions))
+                {
+                    context.begin_attempt();
+                }
+                if let Err(error) = hold.let_go() {
+                    *this.refusal = None;
+                    break error;
+                }
+            }
+            *this.refusal = None;
             let future = this.service.call(Request::from_parts(head, body));
             this.state.set(State::Sending { future, call });
+        };
+        // It was not sent. What is reserved of the service below is for others.
+        *slot = None;
+        *this.service = this.service.clone();
+        this.state.set(State::Done);
+        Poll::Ready(Refusal::or(this.refusal, error))
+    }
+}
+
+// === impl PassOn ===
+
+impl Drop for PassOn<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = None;
         }
     }
 }
@@ -376,7 +424,7 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
 #[inline]
 fn held(draft: Option<&Draft>) -> Option<Hold> {
     let context = CallContext::of(&draft?.head().extensions)?;
-    Some(context.hold("sign", Phase::Queued))
+    Some(context.hold(LAYER, Phase::Queued))
 }
 
 /// Notes what the server had against the time or the nonce, and says whether to send once more.
@@ -397,11 +445,13 @@ fn judge<A, C>(
         Some(Reason::InvalidNonce) => Some(Resigned::InvalidNonce),
         _ => None,
     };
-    if let Some(nonces) = &config.nonces {
+    if let (Some(nonces), Some(nonce)) = (&config.nonces, signing.and_then(Signing::nonce)) {
+        // The rest may have been said before anybody looked at the nonce.
+        let proves = matches!(reason, Some(Reason::Rejected | Reason::Duplicate));
         if report.refused == Some(Resigned::InvalidNonce) {
-            nonces.refused();
-        } else if decision.outcome.is_success() {
-            nonces.accepted();
+            nonces.refused(nonce);
+        } else if proves || decision.outcome.is_success() {
+            nonces.accepted(nonce);
         }
     }
     // Once, whatever for: another refusal would not be cured by what did not cure the first.
@@ -423,6 +473,10 @@ fn judge<A, C>(
 
 #[inline]
 fn publish_report(head: &mut response::Parts, report: SignReport) {
+    if report.resigned.is_some() {
+        // Those above have not paid for it.
+        Resent::note(&mut head.extensions);
+    }
     if report.refused.is_some() || report.resigned.is_some() {
         head.extensions.insert(report);
     }

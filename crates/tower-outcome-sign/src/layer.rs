@@ -3,9 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tower_layer::Layer;
-use tower_outcome_core::{
-    Clock, ConfigError, HttpClassifier, Random, SplitMix64, Stage, StageStamp, SystemClock,
-};
+use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Random, SplitMix64, SystemClock};
 
 use crate::{
     AsyncSign, ClockOffset, Needs, Nonces, SignService,
@@ -65,7 +63,6 @@ pub(crate) struct Config<A, C> {
     pub(crate) publishes: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) stamp: StageStamp,
 }
 
 // === impl SignLayer ===
@@ -112,7 +109,6 @@ impl<S, A, C> Layer<S> for SignLayer<A, C> {
     type Service = SignService<S, A, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.config.stamp.renew();
         SignService::new(inner, Arc::clone(&self.config))
     }
 }
@@ -132,8 +128,9 @@ impl<A, C> SignLayerBuilder<A, C> {
     /// Adds an origin for which requests are signed: `https://venue.example`, or a host with or
     /// without a port for both schemes. A request for any other is refused.
     ///
-    /// This is what keeps a signed request from following a redirect elsewhere: a redirect layer
-    /// stands above this one, and the redirected request is a request like any other.
+    /// This is what keeps a signed request from following a redirect elsewhere: the redirected request is
+    /// a request like any other. Do not follow redirects of requests that act, though; see the
+    /// [crate docs](crate#redirects-and-rewriting).
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
@@ -178,8 +175,32 @@ impl<A, C> SignLayerBuilder<A, C> {
     ///
     /// Such a request is signed and sent once more, whatever its method, because the refusal proves
     /// that nothing was done. For a time, the `Date` of the answer has to prove that it was wrong,
-    /// which needs [`clock_offset`](Self::clock_offset). Bodies are then read, and heads copied, even
-    /// where the signer does not ask for them.
+    /// which needs [`clock_offset`](Self::clock_offset); for a nonce, [`nonces`](Self::nonces). Bodies are
+    /// then read, and heads copied, even where the signer does not ask for them, and a body over
+    /// [`body_limit`](Self::body_limit) is refused: a request that cannot be sent twice would be lost
+    /// halfway. Give uploads a layer without a classifier.
+    ///
+    /// A rule for an API that answers 400 with a code in its body:
+    ///
+    /// ```
+    /// use tower_outcome_core::{Answer, HttpClassifier, Judged, Reason};
+    ///
+    /// let classifier = HttpClassifier::builder()
+    ///     .body_rule(|seen: Judged<'_>| {
+    ///         if seen.head.status != http::StatusCode::BAD_REQUEST {
+    ///             return None;
+    ///         }
+    ///         let reason = match seen.body {
+    ///             br#"{"error":"timestamp"}"# => Reason::ClockSkew,
+    ///             br#"{"error":"nonce"}"# => Reason::InvalidNonce,
+    ///             _ => return None,
+    ///         };
+    ///         Some(Answer::Rejected { reason })
+    ///     })
+    ///     .build()?;
+    /// # let _ = classifier;
+    /// # Ok::<(), tower_outcome_core::ConfigError>(())
+    /// ```
     pub fn classifier<D>(self, classifier: D) -> SignLayerBuilder<A, D> {
         let Self {
             signer,
@@ -246,7 +267,8 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     /// # Errors
     ///
     /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
-    /// public key.
+    /// public key; if there is a classifier and neither nonces nor a clock offset, with which nothing can be
+    /// sent once more.
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
         let needs = self.signer.needs_async();
         if needs.verifies() {
@@ -256,6 +278,10 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
         if needs.nonce() && self.nonces.is_none() {
             let expected = "nonces, which this signer needs";
             return Err(ConfigError::new("nonces", Redacted("none"), expected));
+        }
+        if self.classifier.is_some() && self.nonces.is_none() && self.offset.is_none() {
+            let expected = "nonces or a clock_offset, by which to sign better the second time";
+            return Err(ConfigError::new("classifier", Redacted("some"), expected));
         }
         let origins = self.origins.iter().map(|origin| Origin::parse(origin));
         let origins = origins.collect::<Result<Box<[_]>, _>>()?;
@@ -285,7 +311,6 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
                 publishes: self.publishes,
                 clock: self.clock,
                 random: self.random,
-                stamp: StageStamp::new(Stage::Sign),
             }),
         })
     }

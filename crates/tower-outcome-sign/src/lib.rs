@@ -61,7 +61,7 @@ pub use self::{
     nonces::{Nonces, NoncesBuilder, Strict},
     offset::{ClockOffset, ClockOffsetBuilder, OffsetEstimate},
     report::{Resigned, SignReport},
-    seal::{Seal, SealFuture, SealLayer},
+    seal::{Seal, SealFuture, SealLayer, SealedBody},
     secret::Secret,
     service::SignService,
     sign::{AsyncSign, Needs, Sign, Signed},

@@ -17,7 +17,8 @@ use tower_outcome_core::ConfigError;
 use crate::{Nonce, SignError, SignErrorKind, SigningTime, Unit};
 
 /// The nonces of one key: each the time in the key's unit, or one more than the last if that is
-/// higher.
+/// higher. The time is that of the wall clock, whatever a [`ClockOffset`](crate::ClockOffset) has
+/// learned: nothing that a server says moves them.
 ///
 /// A cheap handle; clones share. Make one for each key, and use it for everything that signs with
 /// that key.
@@ -32,6 +33,12 @@ use crate::{Nonce, SignError, SignErrorKind, SigningTime, Unit};
 /// A venue that refuses nonce after nonce is counting them, and will lock the key. After three
 /// refusals in a row the key is stopped: nothing is signed with it any more until
 /// [`resume`](Self::resume). Another program uses the same key, or has used it with a larger unit.
+///
+/// In a row are refusals of nonces that were issued after the refusal before was heard, with no answer
+/// in between that proves that a nonce was accepted: a success, or a rejection for what the request
+/// says. So requests of this program that overtake each other, as they do where the nonces are not
+/// [strict](NoncesBuilder::strict) and there is more than one connection, do not stop the key; they are
+/// refused and sent once more all the same.
 #[derive(Clone)]
 pub struct Nonces(Arc<State>);
 
@@ -49,11 +56,16 @@ pub struct NoncesBuilder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strict {
-    /// Until it has been answered: the only order that holds over several connections, at one
-    /// request per round trip.
+    /// Until it has been answered: the only order that holds over several connections, over HTTP/2, or
+    /// with a client that has a pool, at one request per round trip.
     UntilAnswered,
-    /// Until the transport has taken the whole request. Enough where one connection keeps the order,
-    /// such as HTTP/1.1 with a single connection or HTTP/2 to a server that reads in order.
+    /// Until the transport has taken the whole request. This keeps the order on exactly one HTTP/1
+    /// connection, such as that of hyper's `client::conn::http1`, and nowhere else.
+    ///
+    /// What the transport has taken is not on the wire yet. HTTP/2 writes the frames of several streams in
+    /// an order of its own, and servers work on them side by side. A client with a pool opens another
+    /// connection for what it cannot send at once, also over HTTP/1.1. There, requests overtake each other
+    /// by the hundred.
     UntilWritten,
 }
 
@@ -64,6 +76,10 @@ struct State {
     strict: Option<Strict>,
     /// Refusals in a row.
     invalid: AtomicU32,
+    /// The last one that was issued when the last refusal of those was heard.
+    refused_at: AtomicU64,
+    /// The highest that was accepted for certain.
+    accepted: AtomicU64,
     stop_after: u32,
     /// Whose turn it is. First come, first served; held across the sending of a request.
     turn: Arc<Mutex<()>>,
@@ -139,15 +155,28 @@ impl Nonces {
     }
 
     /// Notes that the venue has refused a nonce.
-    pub(crate) fn refused(&self) {
-        let more = |count: u32| Some(count.saturating_add(1));
-        let invalid = &self.0.invalid;
-        // Never fails: there is always a next count.
-        let _ = invalid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    #[cold]
+    pub(crate) fn refused(&self, nonce: Nonce) {
+        let state = &*self.0;
+        if nonce.get() < state.accepted.load(Ordering::Relaxed) {
+            // A later one of this program has overtaken it.
+            return;
+        }
+        // Those that were under way when the last refusal was heard may have been overtaken, too.
+        let last = self.high_water();
+        let later = |at: u64| (nonce.get() > at).then_some(last);
+        let refused_at = &state.refused_at;
+        let counts = refused_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        if counts.is_ok() {
+            let more = |count: u32| Some(count.saturating_add(1));
+            // Never fails: there is always a next count.
+            let _ = (state.invalid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
     }
 
-    /// Notes that the venue has answered otherwise. A key that was stopped stays so.
-    pub(crate) fn accepted(&self) {
+    /// Notes that the venue has accepted a nonce. A key that was stopped stays so.
+    pub(crate) fn accepted(&self, nonce: Nonce) {
+        self.0.accepted.fetch_max(nonce.get(), Ordering::Relaxed);
         if self.0.invalid.load(Ordering::Relaxed) != 0 && !self.is_stopped() {
             self.resume();
         }
@@ -223,6 +252,8 @@ impl NoncesBuilder {
             unit: self.unit,
             strict: self.strict,
             invalid: AtomicU32::new(0),
+            refused_at: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             stop_after: self.stop_after,
             turn: Arc::default(),
         }

@@ -10,9 +10,12 @@ use http::{HeaderMap, header};
 use tokio::time::Instant;
 use tower_outcome_core::{Clock, ConfigError};
 
-mod interval;
+use crate::SigningTime;
 
-use self::interval::Interval;
+mod interval;
+mod known;
+
+use self::{interval::Interval, known::Known};
 
 /// How far the server's clock is from this one, as far as its answers tell.
 ///
@@ -24,9 +27,13 @@ use self::interval::Interval;
 /// middle is the estimate. What several answers say is intersected, so the shortest round trip counts
 /// most; and since two clocks do not run equally fast, old answers count less and less. An answer
 /// that contradicts all before shows that one of the clocks was set, and is believed at once: the
-/// offset vanishes with its cause.
+/// offset vanishes with its cause; and when the wall clock jumps by just what it was off, next to the clock
+/// that nobody sets, it was repaired, and is believed before any answer says so. Only one that is further off than
+/// [`max_offset`](ClockOffsetBuilder::max_offset) has to be confirmed by two more first: a broken proxy
+/// is likelier.
 ///
-/// Ignored are answers from a cache (`Age`), without a date or with a bad one, and those that took
+/// Ignored are answers from a cache (`Age`), without a date, with several or with a bad one, those with
+/// which nothing could be signed (the first and the last days of the calendar), and those that took
 /// longer than [`max_round_trip`](ClockOffsetBuilder::max_round_trip). Then the last good offset
 /// stays.
 ///
@@ -40,6 +47,7 @@ pub struct ClockOffset(Arc<State>);
 #[must_use]
 pub struct ClockOffsetBuilder {
     max_round_trip: Duration,
+    max_offset: Duration,
     drift_ppm: u32,
 }
 
@@ -63,7 +71,15 @@ pub(crate) struct SentAt {
 struct State {
     config: ClockOffsetBuilder,
     /// Held for a few arithmetic operations, never across an await.
-    known: Mutex<Option<Interval>>,
+    known: Mutex<Known>,
+}
+
+/// What one answer says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) estimate: OffsetEstimate,
+    /// Whether it is signed with from now on.
+    pub(crate) is_believed: bool,
 }
 
 // === impl ClockOffset ===
@@ -74,7 +90,7 @@ impl ClockOffset {
     pub fn new() -> Self {
         Self(Arc::new(State {
             config: Self::builder(),
-            known: Mutex::new(None),
+            known: Mutex::default(),
         }))
     }
 
@@ -82,6 +98,7 @@ impl ClockOffset {
     pub const fn builder() -> ClockOffsetBuilder {
         ClockOffsetBuilder {
             max_round_trip: Duration::from_secs(15 * 60),
+            max_offset: Duration::from_secs(3 * 86_400),
             drift_ppm: 100,
         }
     }
@@ -121,22 +138,33 @@ impl ClockOffset {
     /// Returns what is known, if anything.
     #[must_use]
     pub fn estimate(&self) -> Option<OffsetEstimate> {
-        let known = *self.known();
-        known.map(|known| known.at(Instant::now(), self.0.config.drift_ppm).estimate())
+        let interval = self.known().interval();
+        interval.map(|known| known.at(Instant::now(), self.0.config.drift_ppm).estimate())
+    }
+
+    /// Forgets all that is known, as if nothing had been learned yet.
+    pub fn reset(&self) {
+        *self.known() = Known::default();
     }
 
     /// Corrects what the wall clock shows.
     #[must_use]
     pub fn correct(&self, wall: SystemTime) -> SystemTime {
-        match self.estimate() {
-            Some(estimate) => shift(wall, estimate.applied()),
-            None => wall,
+        let (drift, now) = (self.0.config.drift_ppm, Instant::now());
+        let known = *self.known();
+        let Some(interval) = known.interval() else {
+            return wall;
+        };
+        let estimate = interval.at(now, drift).estimate();
+        if estimate.is_significant() && known.was_repaired(wall, now, estimate) {
+            return wall;
         }
+        shift(wall, estimate.applied())
     }
 
     /// Takes in the `Date` of an answer, and says how far the server was from the wall clock by this
     /// answer alone.
-    pub(crate) fn learn(&self, sent: SentAt, headers: &HeaderMap) -> Option<OffsetEstimate> {
+    pub(crate) fn learn(&self, sent: SentAt, headers: &HeaderMap) -> Option<Heard> {
         const SECOND: Duration = Duration::from_secs(1);
         let date = date(headers)?;
         let now = Instant::now();
@@ -151,21 +179,27 @@ impl ClockOffset {
         server: SystemTime,
         resolution: Duration,
         now: Instant,
-    ) -> Option<OffsetEstimate> {
+    ) -> Option<Heard> {
         let config = &self.0.config;
         if round_trip > config.max_round_trip {
             return None;
         }
         let heard = Interval::heard(sent, round_trip, server, resolution, now)?;
+        let estimate = heard.estimate();
+        if !estimate.can_be_signed_with(sent) {
+            return None;
+        }
         let mut known = self.known();
-        *known = Some(match *known {
-            Some(before) => before.at(now, config.drift_ppm).narrowed(heard),
-            None => heard,
-        });
-        Some(heard.estimate())
+        let is_believed = known.take(heard, config.drift_ppm, config.max_offset);
+        known.showed(sent.checked_add(round_trip).unwrap_or(sent), now);
+        drop(known);
+        Some(Heard {
+            estimate,
+            is_believed,
+        })
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Option<Interval>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -184,6 +218,14 @@ impl ClockOffsetBuilder {
     /// since it says little.
     pub const fn max_round_trip(mut self, round_trip: Duration) -> Self {
         self.max_round_trip = round_trip;
+        self
+    }
+
+    /// Sets how far the server's clock may be from this one for one answer to be believed: three days
+    /// by default, more than a wrong time zone or a wrong day. What is further off, such as a clock that
+    /// starts in 1970, is believed when three answers in a row agree.
+    pub const fn max_offset(mut self, offset: Duration) -> Self {
+        self.max_offset = offset;
         self
     }
 
@@ -210,7 +252,7 @@ impl ClockOffsetBuilder {
         }
         Ok(ClockOffset(Arc::new(State {
             config: self,
-            known: Mutex::new(None),
+            known: Mutex::default(),
         })))
     }
 }
@@ -242,6 +284,14 @@ impl OffsetEstimate {
         self.middle.abs() > self.error
     }
 
+    /// Whether what comes of it lies within the calendar, for a year to come.
+    fn can_be_signed_with(&self, wall: SystemTime) -> bool {
+        const YEAR: Duration = Duration::from_secs(366 * 86_400);
+        let early = shift(wall, self.middle - self.error);
+        let late = shift(wall, self.middle + self.error).checked_add(YEAR);
+        SigningTime::new(early).is_ok() && late.is_some_and(|late| SigningTime::new(late).is_ok())
+    }
+
     /// What is added to the wall clock: nothing, or the late end.
     pub(crate) const fn applied(&self) -> i128 {
         if self.is_significant() {
@@ -252,18 +302,27 @@ impl OffsetEstimate {
     }
 }
 
-/// The date of an answer, unless it is that of a cache.
+/// The date of an answer, unless it is that of a cache, or there are several.
 fn date(headers: &HeaderMap) -> Option<SystemTime> {
     if headers.get(header::AGE).is_some() {
         return None;
     }
-    let date = headers.get(header::DATE)?.to_str().ok()?;
+    let mut dates = headers.get_all(header::DATE).iter();
+    let date = dates.next()?.to_str().ok()?;
+    if dates.next().is_some() {
+        return None;
+    }
     httpdate::parse_http_date(date).ok()
 }
 
 /// A point in time some nanoseconds later, or earlier.
 pub(crate) fn shift(time: SystemTime, nanos: i128) -> SystemTime {
-    let span = Duration::from_nanos(u64::try_from(nanos.unsigned_abs()).unwrap_or(u64::MAX));
+    const SECOND: u128 = 1_000_000_000;
+    let span = nanos.unsigned_abs();
+    let seconds = u64::try_from(span / SECOND).unwrap_or(u64::MAX);
+    // Never fails: the rest is below a second.
+    let rest = u32::try_from(span % SECOND).unwrap_or_default();
+    let span = Duration::new(seconds, rest);
     let shifted = if nanos < 0 {
         time.checked_sub(span)
     } else {

@@ -68,12 +68,14 @@ impl fmt::Display for SignReport {
                         offset.error().as_millis(),
                         offset.round_trip().as_millis(),
                     ),
-                    None => f.write_str("the answer does not tell the server's time"),
+                    None => {
+                        f.write_str("nothing was learned of the server's time from this answer")
+                    }
                 }
             }
             (Some(Resigned::InvalidNonce), _) => f.write_str(
                 "nonce refused: another program uses the same key, or has used it with a larger \
-                 unit",
+                 unit, or requests overtook each other",
             ),
             (None, Some(Resigned::ClockSkew)) => {
                 f.write_str("signed again after its time was refused")

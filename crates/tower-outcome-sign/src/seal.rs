@@ -6,8 +6,9 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 #[cfg(debug_assertions)]
-use http::{HeaderName, HeaderValue, Method, Uri};
+use http::{HeaderName, HeaderValue, Method, Uri, header::HOST};
 use http::{Request, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
@@ -15,24 +16,42 @@ use tower_layer::Layer;
 use tower_outcome_core::BoxError;
 use tower_service::Service;
 
-use crate::{SignError, SignErrorKind};
+use crate::SignError;
+#[cfg(debug_assertions)]
+use crate::SignErrorKind;
+
+mod body;
+
+pub use self::body::SealedBody;
 
 /// Finds, in debug builds, a layer between [`SignLayer`](crate::SignLayer) and this one that changes
 /// what was signed, and refuses to send the request.
 ///
 /// Put it directly above the client. A layer that adds a query parameter, rewrites the path, replaces
 /// a header of the signature or compresses the body would have every request refused by the server,
-/// with a message about keys; here the error names the part. Compared are the method, the target, the
-/// headers that the signer added, and the length of the body where it is known.
+/// with a message about keys; here the error names the part. Compared are the method, the target with its
+/// scheme, `Host`, the headers that the signer added or [covers](crate::Draft::note_covered), and, where
+/// the signer asked for it, the body: its length at once and its bytes as they are sent.
+///
+/// A request that carries no seal is refused as well: a layer has made another request of it, or this one
+/// stands above the signature. Where some requests are not meant to be signed, say so with
+/// [`optional`](Self::optional).
 ///
 /// In release builds it hands everything through.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SealLayer(());
+pub struct SealLayer {
+    is_optional: bool,
+}
 
 /// Compares requests with what was signed. See [`SealLayer`].
 #[derive(Clone, Debug)]
 pub struct Seal<S = ()> {
     inner: S,
+    #[cfg_attr(
+        not(debug_assertions),
+        expect(dead_code, reason = "nothing is looked at")
+    )]
+    is_optional: bool,
 }
 
 pin_project! {
@@ -52,7 +71,8 @@ struct Impression {
     method: Method,
     uri: Uri,
     headers: Vec<(HeaderName, Option<HeaderValue>)>,
-    length: Option<u64>,
+    /// `None` where the signer did not ask for it.
+    body: Option<Bytes>,
 }
 
 // === impl SealLayer ===
@@ -61,7 +81,14 @@ impl SealLayer {
     /// Creates the layer.
     #[must_use]
     pub const fn new() -> Self {
-        Self(())
+        Self { is_optional: false }
+    }
+
+    /// Lets requests through that nobody has signed.
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
     }
 }
 
@@ -69,7 +96,10 @@ impl<S> Layer<S> for SealLayer {
     type Service = Seal<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Seal { inner }
+        Seal {
+            inner,
+            is_optional: self.is_optional,
+        }
     }
 }
 
@@ -78,7 +108,10 @@ impl<S> Layer<S> for SealLayer {
 impl Seal {
     /// Notes what was signed.
     #[cfg(debug_assertions)]
-    pub(crate) fn put(head: &mut request::Parts, body: &impl Body, added: Vec<HeaderName>) {
+    pub(crate) fn put(head: &mut request::Parts, body: Option<Bytes>, mut added: Vec<HeaderName>) {
+        if head.headers.contains_key(HOST) && !added.contains(&HOST) {
+            added.push(HOST);
+        }
         let headers = added.into_iter().map(|name| {
             let value = head.headers.get(&name).cloned();
             (name, value)
@@ -87,7 +120,7 @@ impl Seal {
             method: head.method.clone(),
             uri: head.uri.clone(),
             headers: headers.collect(),
-            length: body.size_hint().exact(),
+            body,
         };
         head.extensions.insert(impression);
     }
@@ -112,7 +145,7 @@ impl<S> Seal<S> {
 
 impl<S, B> Service<Request<B>> for Seal<S>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<SealedBody<B>>>,
     S::Error: Into<BoxError>,
     B: Body,
 {
@@ -126,48 +159,81 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
-        match broken(&head, &body) {
-            Some(part) => SealFuture {
+        match self.check(&head, &body) {
+            Err(error) => SealFuture {
                 inner: None,
-                broken: Some(SignErrorKind::Tampered { part: part.into() }.into()),
+                broken: Some(error),
             },
-            None => SealFuture {
-                inner: Some(self.inner.call(Request::from_parts(head, body))),
-                broken: None,
-            },
+            Ok(signed) => {
+                let request = Request::from_parts(head, SealedBody::new(body, signed));
+                SealFuture {
+                    inner: Some(self.inner.call(request)),
+                    broken: None,
+                }
+            }
         }
     }
 }
 
-/// The part that is not as it was signed.
+impl<S> Seal<S> {
+    /// Compares a request with its seal, and returns the body that was signed.
+    #[cfg(debug_assertions)]
+    fn check(&self, head: &request::Parts, body: &impl Body) -> Result<Option<Bytes>, SignError> {
+        let Some(signed) = head.extensions.get::<Impression>() else {
+            return if self.is_optional {
+                Ok(None)
+            } else {
+                Err(SignErrorKind::Unsealed.into())
+            };
+        };
+        match signed.broken(head, body) {
+            None => Ok(signed.body.clone()),
+            Some(part) => Err(SignErrorKind::Tampered { part: part.into() }.into()),
+        }
+    }
+
+    #[cfg(not(debug_assertions))]
+    #[inline]
+    fn check(&self, _: &request::Parts, _: &impl Body) -> Result<Option<Bytes>, SignError> {
+        Ok(None)
+    }
+}
+
+// === impl Impression ===
+
 #[cfg(debug_assertions)]
-fn broken(head: &request::Parts, body: &impl Body) -> Option<String> {
-    let signed = head.extensions.get::<Impression>()?;
-    if head.method != signed.method {
-        return Some("method".to_owned());
-    }
-    if head.uri.path_and_query() != signed.uri.path_and_query()
-        || head.uri.authority() != signed.uri.authority()
-    {
-        return Some("target".to_owned());
-    }
-    for (name, value) in &signed.headers {
-        let mut present = head.headers.get_all(name).iter();
-        if present.next() != value.as_ref() || present.next().is_some() {
-            return Some(format!("header {name}"));
+impl Impression {
+    /// The part that is not as it was signed.
+    fn broken(&self, head: &request::Parts, body: &impl Body) -> Option<String> {
+        if head.method != self.method {
+            return Some("method".to_owned());
         }
+        if head.uri.scheme() != self.uri.scheme() {
+            return Some("scheme".to_owned());
+        }
+        if head.uri.path_and_query() != self.uri.path_and_query()
+            || head.uri.authority() != self.uri.authority()
+        {
+            return Some("target".to_owned());
+        }
+        for (name, value) in &self.headers {
+            let mut present = head.headers.get_all(name).iter();
+            if present.next() != value.as_ref() || present.next().is_some() {
+                return Some(format!("header {name}"));
+            }
+        }
+        // Added below, it has to say what the target says.
+        let host = head.headers.get(HOST);
+        let was_there = self.headers.iter().any(|(name, _)| name == HOST);
+        let authority = self.uri.authority().map(http::uri::Authority::as_str);
+        if let (Some(host), Some(authority), false) = (host, authority, was_there) {
+            if !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()) {
+                return Some("header host".to_owned());
+            }
+        }
+        let signed = u64::try_from(self.body.as_ref()?.len()).ok();
+        (body.size_hint().exact() != signed).then(|| "body".to_owned())
     }
-    match (signed.length, body.size_hint().exact()) {
-        (Some(signed), Some(length)) if signed == length => None,
-        (Some(_), _) => Some("body".to_owned()),
-        (None, _) => None,
-    }
-}
-
-#[cfg(not(debug_assertions))]
-#[inline]
-fn broken(_: &request::Parts, _: &impl Body) -> Option<String> {
-    None
 }
 
 // === impl SealFuture ===

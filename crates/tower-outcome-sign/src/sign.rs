@@ -43,8 +43,8 @@ pub trait Sign {
 
     /// Signs a request, and says until when the result is valid.
     ///
-    /// It is called in the future of the request and should not block: the result counts as made at the
-    /// time that is in `fresh`.
+    /// It is called in the future of the request and should not block. If it has taken so long that the
+    /// result is stale, the request is not sent with it.
     ///
     /// # Errors
     ///
@@ -57,7 +57,9 @@ pub trait Sign {
 /// Everything that implements [`Sign`] does so. A signature that has gone stale while it was waited
 /// for is made again, up to twice; then the request is refused.
 ///
-/// Signing starts when the service below is ready, which stays reserved meanwhile.
+/// Signing starts when the service below is ready, which stays reserved meanwhile, and so does the turn
+/// of the key where its nonces are [strict](crate::Strict). A time-out of the attempt below does not bound
+/// it: give the key service a time-out of its own, or the call a deadline.
 ///
 /// A key that never leaves its service signs like this; what is signed is put together before, and the
 /// result put in afterwards:

@@ -108,7 +108,9 @@ impl Signature {
         let client = request.client().map(str::to_owned);
         let rises = match (signed.nonce, self.last.get(&client)) {
             (Some(nonce), Some(last)) => nonce > *last,
-            _ => true,
+            // Whoever has begun to count goes on.
+            (None, Some(_)) => false,
+            (_, None) => true,
         };
         let used = |token: &String| self.tokens.contains(token);
         if !rises || signed.token.as_ref().is_some_and(used) {
@@ -154,7 +156,7 @@ impl Signed {
         self
     }
 
-    /// Found a number that has to rise.
+    /// Found a number that has to rise. Once a client has sent one, it has to send one every time.
     pub const fn nonce(mut self, nonce: u64) -> Self {
         self.nonce = Some(nonce);
         self

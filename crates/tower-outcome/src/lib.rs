@@ -84,6 +84,7 @@
 //! | `aws-sigv4` | `AwsSigner` for AWS Signature Version 4; implies `sign` |
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `file-store` | [`auth_refresh::FileStore`]: a credential for several processes |
+//! | `oauth2` | [`auth_refresh::OAuth2`]: client credentials and refresh tokens |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |

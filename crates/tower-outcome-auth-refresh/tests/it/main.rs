@@ -4,8 +4,11 @@
 
 mod cancel;
 mod contract;
+mod events;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
+#[cfg(feature = "oauth2")]
+mod oauth2;
 mod rejection;
 mod source;
 mod stores;

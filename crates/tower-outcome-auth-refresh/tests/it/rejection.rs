@@ -319,6 +319,23 @@ async fn a_deadline_that_strikes_while_a_credential_is_awaited_knows_that_nothin
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_that_strikes_after_a_rejection_knows_that_nothing_was_done() {
+    let source = Source::new([Say::Token(None), Say::Never]);
+    let stage = Stage::with(source, Venue::rejecting(&["token-1"]), |b| b);
+    let context = CallContext::new();
+    let mut order = post();
+    context.put(order.extensions_mut());
+    context.begin_attempt();
+    let call = tokio::spawn(stage.service.clone().oneshot(order));
+    stage.pass(SECOND * 3).await;
+    assert_eq!(context.phase(), tower_outcome_core::Phase::AwaitingToken);
+    let given_up = context.give_up();
+    assert!(given_up.delivery.proves_not_applied());
+    assert_eq!(context.attempts(), 1, "the replay has not begun");
+    call.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn pairs_and_cookies_are_attached_and_marked_sensitive() {
     let session = Say::Exactly(Credential::new("s1").with_field("user", "DM123"));
     let stage = Stage::with(

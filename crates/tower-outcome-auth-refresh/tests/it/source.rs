@@ -89,6 +89,35 @@ async fn a_refresh_through_its_own_layer_is_refused_and_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_through_its_own_layer_is_refused_while_there_is_a_good_credential_too() {
+    let slot: Arc<std::sync::OnceLock<tower_outcome_auth_refresh::AuthRefresh<Venue>>> =
+        Arc::default();
+    let refused = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (own, told) = (Arc::clone(&slot), Arc::clone(&refused));
+    let source = move |previous: Option<Credential>| {
+        let (service, told) = (own.get().unwrap().clone(), Arc::clone(&told));
+        async move {
+            if previous.is_some() {
+                let error = service.oneshot(post()).await.unwrap_err();
+                let is_recursive = kind(&error) == UnavailableKind::Recursive;
+                told.store(is_recursive, std::sync::atomic::Ordering::SeqCst);
+            }
+            Ok(Credential::new("token"))
+        }
+    };
+    let credentials = Credentials::builder("venue", source)
+        .origin(ORIGIN)
+        .max_age(MINUTE);
+    let service = AuthRefreshLayer::new(credentials.build().unwrap()).layer(Venue::default());
+    slot.set(service.clone()).ok().unwrap();
+    service.clone().oneshot(post()).await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    service.oneshot(post()).await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    assert!(refused.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_credentials_whose_refreshes_need_each_other_are_told() {
     let slot: Arc<std::sync::OnceLock<Credentials>> = Arc::default();
     let own = Arc::clone(&slot);

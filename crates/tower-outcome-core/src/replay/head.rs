@@ -1,6 +1,6 @@
 //! What is kept of a request's head so that it can be sent again.
 
-use std::fmt;
+use std::{fmt, mem::take};
 
 use bytes::Bytes;
 use http::{
@@ -60,6 +60,25 @@ impl HeadCopy {
     #[must_use]
     #[inline]
     pub fn of(head: &request::Parts) -> Option<Self> {
+        Self::copy(head, Vec::with_capacity)
+    }
+
+    /// Copies a request's head into memory that an earlier copy has [left](Self::into_memory), as far
+    /// as that suffices: for a layer that copies every request and needs nearly no copy.
+    #[must_use]
+    #[inline]
+    pub fn within(head: &request::Parts, mut memory: Vec<u8>) -> Option<Self> {
+        Self::copy(head, |room| {
+            if memory.capacity() == 0 {
+                Vec::with_capacity(room)
+            } else {
+                take(&mut memory)
+            }
+        })
+    }
+
+    #[inline]
+    fn copy(head: &request::Parts, mut memory: impl FnMut(usize) -> Vec<u8>) -> Option<Self> {
         // An absent part is packed as an empty text, which no part can be.
         let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
         let authority = head.uri.authority().map_or("", Authority::as_str);
@@ -68,7 +87,7 @@ impl HeadCopy {
         let target = PREFIX + authority.len() + path.len();
         let mut room = target + head.headers.len() * PER_HEADER;
         let packed = loop {
-            match pack_all(room, authority, path, &head.headers) {
+            match pack_all(memory(room), room, authority, path, &head.headers) {
                 Some(packed) => break packed,
                 None => {
                     let exact = size(target, &head.headers)?;
@@ -86,6 +105,12 @@ impl HeadCopy {
             version: head.version,
             extensions: head.extensions.clone(),
         })
+    }
+
+    /// Returns the memory that it took, for another copy. What was copied is still in there.
+    #[must_use]
+    pub fn into_memory(self) -> Vec<u8> {
+        self.packed
     }
 
     /// Returns the deadline of the call, if it has one.
@@ -151,14 +176,18 @@ impl fmt::Debug for HeadCopy {
 /// Packs everything into so many bytes, or returns `None` if it does not fit.
 ///
 /// Into slices, which know their length, a pair goes with fewer checks than onto the end of a vector
-/// that may have to grow.
-#[expect(
-    clippy::slow_vector_initialization,
-    reason = "`vec![0; room]` calls calloc, which passes by glibc's cache of the thread: 450 instructions more"
-)]
+/// that may have to grow. Memory comes by `with_capacity`, since `vec![0; room]` calls calloc, which passes
+/// by glibc's cache of the thread: 450 instructions more.
 #[inline]
-fn pack_all(room: usize, authority: &str, path: &str, headers: &HeaderMap) -> Option<Vec<u8>> {
-    let mut packed = Vec::with_capacity(room);
+fn pack_all(
+    memory: Vec<u8>,
+    room: usize,
+    authority: &str,
+    path: &str,
+    headers: &HeaderMap,
+) -> Option<Vec<u8>> {
+    let mut packed = memory;
+    // What is in there is written over, so only what is missing is filled.
     packed.resize(room, 0);
     let mut rest = pack(&mut packed, authority, path.as_bytes(), false)?;
     for (name, value) in headers {
@@ -228,10 +257,25 @@ mod tests {
         HeadCopy::of(&head).unwrap().restore(()).unwrap()
     }
 
+    #[test]
+    fn memory_that_was_used_before_changes_nothing() {
+        let mut memory = vec![7; 3];
+        for length in [2000, 10, 0, 5000, 300] {
+            let request = Request::put("https://venue.example/orders/1")
+                .header("x-long", "v".repeat(length))
+                .body(())
+                .unwrap();
+            let (head, ()) = request.into_parts();
+            let copy = HeadCopy::within(&head, memory).unwrap();
+            assert_eq!(copy.restore(()).unwrap().headers(), &head.headers);
+            memory = copy.into_memory();
+        }
+    }
+
     fn packed_again(headers: &HeaderMap) -> HeaderMap {
         let mut request = Request::new(());
         *request.headers_mut() = headers.clone();
-        std::mem::take(again(request).headers_mut())
+        take(again(request).headers_mut())
     }
 
     #[test]

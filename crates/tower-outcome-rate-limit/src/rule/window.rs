@@ -208,6 +208,17 @@ impl Window {
         }
     }
 
+    /// Logs what may be more than there is room for; up to twice the capacity, since the sums wrap.
+    pub(super) fn charge(&mut self, now: u64, units: u32, clock: &ServerClock) {
+        self.forget(now, clock);
+        let taken = self.alive().saturating_add(self.held);
+        let room = self.capacity.saturating_mul(2).saturating_sub(taken);
+        let units = units.min(room);
+        if units > 0 {
+            self.push(now, units, 0);
+        }
+    }
+
     fn alive_phantom(&self) -> u32 {
         self.sum.phantom.wrapping_sub(self.gone.phantom)
     }

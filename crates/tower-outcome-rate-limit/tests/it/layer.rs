@@ -7,11 +7,12 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::{
     task::{JoinHandle, yield_now},
-    time::Instant,
+    time::{Instant, advance},
 };
 use tower::{BoxError, Layer, Service, ServiceExt};
 use tower_outcome_core::{
-    CallContext, Deadline, Delivery, Failure, Outcome, Phase, Priority, Reason, peek::PeekBody,
+    CallContext, Deadline, Delivery, Failure, Outcome, Phase, Priority, Reason, Resent,
+    peek::PeekBody,
 };
 use tower_outcome_rate_limit::{
     Budget, Class, Cost, KeyedBudget, Limit, Permit, RateLimit, RateLimitLayer, Refused,
@@ -19,7 +20,7 @@ use tower_outcome_rate_limit::{
 };
 use tower_test::mock::{self, Handle, Mock};
 
-use crate::support::{exact, ms, secs};
+use crate::support::{exact, far, ms, secs};
 
 type Body = Full<Bytes>;
 type Reply = Result<Response<PeekBody<Body>>, BoxError>;
@@ -365,4 +366,71 @@ async fn a_call_that_is_given_up_in_the_queue_was_not_sent() {
     let _sent = send(&service, request);
     let _reply = next(&mut server).await;
     assert_eq!(context.give_up().delivery, Delivery::MaybeSent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_layer_below_sends_again_is_counted_and_not_waited_for() {
+    let budget = exact("venue")
+        .limit(Limit::sliding("requests", 4, secs(1)))
+        .limit(Limit::token_bucket("tokens", 4, secs(1)))
+        .limit(Limit::spacing("distance", ms(10)))
+        .build()
+        .unwrap();
+    let (mock, mut server) = mock::pair();
+    let service = RateLimitLayer::new(budget.clone()).layer(mock);
+    server.allow(10);
+    let used = || {
+        let snapshot = budget.snapshot();
+        snapshot
+            .limits
+            .iter()
+            .map(|limit| limit.used)
+            .collect::<Vec<_>>()
+    };
+
+    let call = send(&service, get());
+    let mut response = answer(200);
+    Resent::note(response.extensions_mut());
+    next(&mut server).await.send_response(response);
+    call.await.unwrap().unwrap();
+    assert_eq!(used(), [2, 2, 0]);
+
+    // More than there is room for; the next waits for all of it.
+    advance(ms(10)).await;
+    let call = send(&service, get());
+    let mut response = answer(200);
+    (0..1000).for_each(|_| Resent::note(response.extensions_mut()));
+    next(&mut server).await.send_response(response);
+    call.await.unwrap().unwrap();
+    assert_eq!(used()[0], 8);
+    let call = send(&service, get());
+    assert!(nothing_sent(&mut server).await);
+    advance(secs(10)).await;
+    next(&mut server).await.send_response(answer(200));
+    call.await.unwrap().unwrap();
+    assert_eq!(used()[0], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_layer_below_sends_again_in_vain_is_counted_where_the_call_counts_it() {
+    let budget = exact("venue")
+        .limit(Limit::sliding("requests", 4, secs(1)))
+        .build()
+        .unwrap();
+    let (mock, mut server) = mock::pair();
+    let service = RateLimitLayer::new(budget.clone()).layer(mock);
+    server.allow(10);
+    let (context, mut request) = (CallContext::new(), get());
+    context.put(request.extensions_mut());
+    context.begin_attempt();
+    let call = send(&service, request);
+    let reply = next(&mut server).await;
+    context.end_attempt(Outcome::Success, Delivery::Refused);
+    context.begin_attempt();
+    reply.send_error("reset");
+    assert!(call.await.unwrap().is_err());
+    // The second may still arrive, the first has.
+    assert_eq!(budget.snapshot().limits[0].used, 1);
+    advance(far()).await;
+    assert_eq!(budget.snapshot().limits[0].held, 0);
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::request;
+use http::{HeaderMap, request};
 use tokio::time::Instant;
 use tower_outcome_core::{CallContext, Deadline, ValidUntil};
 
 use crate::{
-    Fresh, OffsetEstimate, SignError, SigningTime, Token, Validity,
+    Fresh, Nonce, OffsetEstimate, SignError, SigningTime, Token, Validity,
     layer::Config,
     offset::{SentAt, shift},
 };
@@ -16,10 +16,13 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signing {
     time: SigningTime,
+    nonce: Option<Nonce>,
     /// Which signature of this request it is; more than one only where the first went stale.
     pub(super) count: u8,
     /// Known where the server's clock is learned.
     pub(super) sent: Option<SentAt>,
+    /// Whether what the answer says of the server's clock is signed with from then on.
+    pub(super) is_learned: bool,
     pub(super) valid_until: Option<ValidUntil>,
 }
 
@@ -32,10 +35,16 @@ impl Signing {
         config: &Config<A, C>,
         head: &request::Parts,
     ) -> Result<(Self, Fresh), SignError> {
-        let time = SigningTime::new(corrected(config))?;
+        let wall = config.clock.now();
+        let time = SigningTime::new(corrected(config, wall))?;
         let mut fresh = Fresh::new(time);
+        let mut nonce = None;
         if let Some(nonces) = &config.nonces {
-            fresh = fresh.with_nonce(nonces.issue(time)?);
+            // Never the corrected time: a server forgets no nonce, and a wrong date would raise the key
+            // for good.
+            let issued = nonces.issue(SigningTime::new(wall)?)?;
+            nonce = Some(issued);
+            fresh = fresh.with_nonce(issued);
         }
         if config.needs.token() {
             let half = || u128::from(config.random.next_u64());
@@ -48,11 +57,17 @@ impl Signing {
         }
         let signing = Self {
             time,
+            nonce,
             count: 1,
             sent: None,
+            is_learned: false,
             valid_until: None,
         };
         Ok((signing, fresh))
+    }
+
+    pub(super) const fn nonce(&self) -> Option<Nonce> {
+        self.nonce
     }
 
     /// Counts on where a signature went stale.
@@ -62,21 +77,12 @@ impl Signing {
     }
 
     /// Returns whether the signature would not be valid for long enough if it were sent now: for the
-    /// margin, or for half of what it was valid for, where that is less. One that was made at once is as
-    /// old as its time.
+    /// margin, or for half of what it was valid for, where that is less. One that was made at once may have
+    /// taken its time, too: behind a lock, or in a module that is asked synchronously.
     #[inline]
-    pub(super) fn is_stale<A, C>(
-        &self,
-        config: &Config<A, C>,
-        validity: Validity,
-        at_once: bool,
-    ) -> bool {
+    pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, validity: Validity) -> bool {
         validity.end().is_some_and(|end| {
-            let now = if at_once {
-                Some(self.time)
-            } else {
-                SigningTime::new(corrected(config)).ok()
-            };
+            let now = SigningTime::new(corrected(config, config.clock.now())).ok();
             now.is_none_or(|now| {
                 let left = end.since_epoch().saturating_sub(now.since_epoch());
                 // What was made for the last moments of a call is not stale for that.
@@ -122,10 +128,25 @@ impl Signing {
         }
     }
 
+    /// Takes in what an answer says of the server's clock.
+    #[inline]
+    pub(super) fn learn<A, C>(
+        &mut self,
+        config: &Config<A, C>,
+        headers: &HeaderMap,
+    ) -> Option<OffsetEstimate> {
+        let heard = config.offset.as_ref()?.learn(self.sent?, headers)?;
+        self.is_learned = heard.is_believed;
+        Some(heard.estimate)
+    }
+
     /// Returns whether the server's date proves that the time in the signature was wrong: by more than
     /// the error of the measurement, and by `least`.
     pub(super) fn was_wrong(&self, least: Duration, heard: OffsetEstimate) -> bool {
-        let Some(sent) = self.sent else { return false };
+        let Some(sent) = self.sent.filter(|_| self.is_learned) else {
+            // The second signature would be no better.
+            return false;
+        };
         // The server was so far ahead of the wall; the signature was so far ahead of the wall.
         let signed = ahead(self.time.to_system_time(), sent.wall);
         let wrong = (heard.middle - signed).abs();
@@ -136,8 +157,7 @@ impl Signing {
 
 /// What the wall clock shows, corrected towards the server's.
 #[inline]
-fn corrected<A, C>(config: &Config<A, C>) -> SystemTime {
-    let wall = config.clock.now();
+fn corrected<A, C>(config: &Config<A, C>, wall: SystemTime) -> SystemTime {
     match &config.offset {
         Some(offset) => offset.correct(wall),
         None => wall,

@@ -12,7 +12,7 @@ pub(super) struct Interval {
     low: i128,
     high: i128,
     /// When the bounds were right.
-    at: Instant,
+    pub(super) at: Instant,
     round_trip: Duration,
 }
 
@@ -48,14 +48,20 @@ impl Interval {
         }
     }
 
-    /// Both together, or the newer where they contradict each other.
-    pub(super) fn narrowed(self, newer: Self) -> Self {
+    /// Both together, unless they contradict each other.
+    pub(super) fn both(self, newer: Self) -> Option<Self> {
         let both = Self {
             low: self.low.max(newer.low),
             high: self.high.min(newer.high),
             ..newer
         };
-        if both.low > both.high { newer } else { both }
+        (both.low <= both.high).then_some(both)
+    }
+
+    /// Whether it may be no further off than that.
+    pub(super) fn is_within(self, offset: Duration) -> bool {
+        let offset = span(offset);
+        self.low <= offset && self.high >= -offset
     }
 
     pub(super) const fn estimate(self) -> OffsetEstimate {
@@ -73,6 +79,6 @@ fn nanos(time: SystemTime) -> Option<i128> {
     Some(span(since))
 }
 
-fn span(span: Duration) -> i128 {
+pub(super) fn span(span: Duration) -> i128 {
     i128::try_from(span.as_nanos()).unwrap_or(i128::MAX / 4)
 }

@@ -51,6 +51,8 @@ enum Dates {
     Unreadable,
     /// Right, and from a cache.
     Aged,
+    /// In so many headers; `right` stands for the right one.
+    These(&'static [&'static str]),
 }
 
 impl Server {
@@ -107,6 +109,9 @@ impl tower::Service<Request<SignedBody<Full<Bytes>>>> for Server {
                     Dates::Missing => response,
                     Dates::Unreadable => response.header("date", "soon"),
                     Dates::Aged => response.header("date", date).header("age", "100"),
+                    Dates::These(dates) => dates.iter().fold(response, |response, text| {
+                        response.header("date", if *text == "right" { &date } else { *text })
+                    }),
                 };
                 response.body(Full::default()).unwrap()
             };
@@ -346,7 +351,7 @@ async fn a_refusal_without_a_date_to_prove_it_is_final() {
         let (_, report) = client.call().await;
         assert_eq!(
             report.unwrap().to_string(),
-            "time refused: the answer does not tell the server's time"
+            "time refused: nothing was learned of the server's time from this answer"
         );
     }
 }
@@ -412,6 +417,33 @@ async fn the_body_is_the_same_the_second_time() {
     let heard = client.server.heard();
     assert_eq!(heard[0], -6_040);
     assert!((-1200..=0).contains(&heard[1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_by_what_it_was_off_was_repaired() {
+    for ahead in [600_000, 6_000] {
+        let client = Client::new(ahead);
+        assert_eq!(client.came().await, RESIGNED, "{ahead}");
+        assert_eq!(client.came().await, FINE, "{ahead}");
+        client.server.pass(ms(370)).await;
+        // The wall is set right, so the server is no longer ahead of it.
+        client.server.clock.advance(ms(ahead.unsigned_abs()));
+        client.server.set(|state| state.ahead = 0);
+        for _ in 0..3 {
+            assert_eq!(client.came().await, FINE, "{ahead}");
+            let early = client.server.heard()[0];
+            assert!((-1200..=0).contains(&early), "{ahead}: {early}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_asleep_is_off_as_before() {
+    let client = Client::new(6_000);
+    assert_eq!(client.came().await, RESIGNED);
+    // The clock that nobody sets stood still meanwhile.
+    client.server.clock.advance(secs(3600));
+    assert_eq!(client.came().await, FINE);
 }
 
 // ## The offset alone
@@ -509,4 +541,122 @@ async fn nonsense_neither_panics_nor_is_believed() {
             .build()
             .is_err()
     );
+}
+
+// ## Dates that are no dates
+
+const FIRST: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
+const LAST: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
+const LATER: &str = "Sun, 01 Jan 2090 00:00:00 GMT";
+
+#[tokio::test(start_paused = true)]
+async fn one_date_beyond_belief_leaves_the_last_good_offset() {
+    for dates in [
+        &[FIRST][..],
+        &[LAST],
+        &[LATER],
+        &["Sun, 06 Nov 1994 08:49:37 GMT"],
+        &[FIRST, "right"],
+        &["right", LATER],
+    ] {
+        let client = Client::new(6_000);
+        assert_eq!(client.came().await, RESIGNED);
+        for _ in 0..20 {
+            assert_eq!(client.came().await, FINE, "{dates:?}");
+        }
+        let before = client.offset.estimate().unwrap().millis();
+        client.server.set(|state| state.dates = Dates::These(dates));
+        assert_eq!(client.came().await, FINE, "{dates:?}");
+        client.server.set(|state| state.dates = Dates::Missing);
+        assert_eq!(client.came().await, FINE, "{dates:?}");
+        near(&client.offset, before, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_with_a_date_beyond_belief_goes_to_the_caller() {
+    for dates in [&[FIRST], &[LAST], &[LATER]] {
+        let client = Client::new(0);
+        client.server.set(|state| {
+            state.window = (-1, -1);
+            state.dates = Dates::These(dates);
+        });
+        assert_eq!(client.came().await, REFUSED, "{dates:?}");
+        assert_eq!(client.offset.estimate(), None, "{dates:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_starts_in_1970_is_corrected_when_three_answers_agree() {
+    // The local clock has no battery.
+    let years = 50 * 365 * 86_400_000;
+    let client = Client::new(years);
+    assert_eq!(client.came().await, REFUSED);
+    assert_eq!(client.offset.estimate(), None);
+    assert_eq!(client.came().await, REFUSED);
+    assert_eq!(client.came().await, RESIGNED);
+    assert_eq!(client.came().await, FINE);
+    // And repaired at once.
+    client.server.set(|state| state.ahead = 0);
+    assert_eq!(client.came().await, RESIGNED);
+    assert_eq!(client.came().await, FINE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_do_not_agree_do_not_confirm_each_other() {
+    let offset = ClockOffset::new();
+    for day in 0..20_u64 {
+        let server = at_ms(START) + secs(86_400 * 365 * (1 + day));
+        offset.observe(at_ms(START), ms(50), server, secs(1));
+    }
+    assert_eq!(offset.estimate(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offset_can_be_forgotten() {
+    let offset = ClockOffset::new();
+    offset.observe(at_ms(START), ms(50), at_ms(START + 6_000), ms(1));
+    assert!(offset.estimate().is_some());
+    offset.reset();
+    assert_eq!(offset.estimate(), None);
+    assert_eq!(offset.correct(at_ms(START)), at_ms(START));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_is_seen_in_either_direction_and_nothing_else_is_one() {
+    for ahead in [600_000_i64, 6_000, -6_000, -600_000] {
+        let offset = ClockOffset::new();
+        let plus = |millis: i64| at_ms(START.checked_add_signed(millis).unwrap());
+        offset.observe(plus(0), ms(0), plus(ahead), ms(0));
+        advance(secs(10)).await;
+        let corrected = |jump: i64| offset.correct(plus(10_000 + jump));
+        let near = |time: SystemTime, millis: i64| {
+            let off = time
+                .duration_since(plus(millis))
+                .unwrap_or_else(|error| error.duration());
+            assert!(off <= ms(2), "{ahead}: {off:?}");
+        };
+        near(corrected(0), 10_000 + ahead);
+        near(corrected(ahead), 10_000 + ahead);
+        // Slewed, asleep, or set to something else that is wrong.
+        near(corrected(100), 10_100 + ahead);
+        near(corrected(ahead + 3_600_000), 10_000 + 3_600_000 + 2 * ahead);
+        near(corrected(-ahead), 10_000);
+    }
+}
+
+#[test]
+fn a_date_of_another_millennium_is_shifted_to_and_not_less() {
+    // More nanoseconds than 64 bits hold: 584 years.
+    let offset = ClockOffset::builder().max_offset(secs(1_000_000_000_000));
+    let offset = offset.build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(async {
+        let server = at_ms(START) + secs(3_000 * 365 * 86_400);
+        offset.observe(at_ms(START), ms(0), server, ms(0));
+        let near = server.duration_since(offset.correct(at_ms(START)));
+        assert!(near.unwrap() < secs(1));
+    });
 }

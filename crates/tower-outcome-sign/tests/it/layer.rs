@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderName, Request, Response};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::time::Instant;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimitLayer};
@@ -24,12 +24,15 @@ use tower_outcome_core::{
     ValidUntil,
 };
 use tower_outcome_sign::{
-    AsyncSign, Draft, Fresh, Needs, SealLayer, Sign, SignError, SignErrorKind, SignLayer, Signed,
-    SignedBody, Validity,
+    AsyncSign, Draft, Fresh, Needs, Sign, SignError, SignErrorKind, SignLayer, Signed, SignedBody,
+    Validity,
 };
 use tower_outcome_testkit::Probe;
 
-use crate::support::{at_ms, ms, secs};
+use crate::{
+    clock::classifier,
+    support::{at_ms, ms, secs},
+};
 
 pub(crate) const TIME: HeaderName = HeaderName::from_static("x-time");
 pub(crate) const NONCE: HeaderName = HeaderName::from_static("x-nonce");
@@ -101,7 +104,7 @@ pub(crate) fn order() -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-fn layer(signer: Stamp, clock: &Arc<ManualClock>) -> SignLayer<Stamp> {
+pub(crate) fn layer(signer: Stamp, clock: &Arc<ManualClock>) -> SignLayer<Stamp> {
     SignLayer::builder(signer)
         .origin("https://venue.test")
         .clock(Arc::clone(clock) as Arc<dyn Clock>)
@@ -110,13 +113,13 @@ fn layer(signer: Stamp, clock: &Arc<ManualClock>) -> SignLayer<Stamp> {
         .unwrap()
 }
 
-fn clock() -> Arc<ManualClock> {
+pub(crate) fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(at_ms(1_700_000_000_000)))
 }
 
 /// What the layer says of a request that it did not send.
 #[track_caller]
-fn refusal<T>(result: Result<T, BoxError>) -> (Outcome, SignErrorKind) {
+pub(crate) fn refusal<T>(result: Result<T, BoxError>) -> (Outcome, SignErrorKind) {
     let Err(error) = result else {
         panic!("it was sent")
     };
@@ -126,7 +129,7 @@ fn refusal<T>(result: Result<T, BoxError>) -> (Outcome, SignErrorKind) {
     (failure.outcome(), kind)
 }
 
-const INVALID: Outcome = Outcome::Permanent {
+pub(crate) const INVALID: Outcome = Outcome::Permanent {
     reason: Reason::InvalidRequest,
 };
 
@@ -371,6 +374,9 @@ fn a_layer_that_cannot_work_is_not_built() {
         field(builder().origin("no origin/").build().unwrap_err()),
         "origin"
     );
+    // Nothing could ever be signed better the second time.
+    let useless = builder().origin("venue.test").classifier(classifier());
+    assert_eq!(field(useless.build().unwrap_err()), "classifier");
     let both = builder().origin("venue.test").any_origin().build();
     assert_eq!(field(both.unwrap_err()), "any_origin");
     assert!(builder().any_origin().build().is_ok());
@@ -621,136 +627,57 @@ async fn a_call_dropped_anywhere_leaves_nothing_in_flight() {
     }
 }
 
-// ## The seal
+/// Signs in its own time.
+struct Blocking(Arc<ManualClock>, Duration);
 
-async fn sealed(change: fn(&mut Request<SignedBody<Full<Bytes>>>)) -> Result<(), BoxError> {
-    let seal = SealLayer::new().layer(Keep::default());
-    let service = seal.map_request(move |mut request| {
-        change(&mut request);
-        request
-    });
-    let result = layer(STAMP, &clock()).layer(service).oneshot(order()).await;
-    result.map(|_| ())
-}
-
-#[tokio::test]
-#[cfg(debug_assertions)]
-async fn whoever_changes_what_was_signed_is_found() {
-    sealed(|_| {}).await.unwrap();
-    sealed(|request| {
-        request
-            .headers_mut()
-            .insert("traceparent", "00".parse().unwrap());
-    })
-    .await
-    .unwrap();
-    let found = |result| match refusal(result) {
-        (INVALID, SignErrorKind::Tampered { part }) => part.into_owned(),
-        other => panic!("{other:?}"),
-    };
-    let method = sealed(|request| *request.method_mut() = http::Method::PUT).await;
-    assert_eq!(found(method), "method");
-    let target = sealed(|request| {
-        *request.uri_mut() = "https://venue.test/orders?trace=1".parse().unwrap();
-    });
-    assert_eq!(found(target.await), "target");
-    let header = sealed(|request| {
-        request.headers_mut().remove(TIME);
-    });
-    assert_eq!(found(header.await), "header x-time");
-    let header = sealed(|request| {
-        request.headers_mut().append(TIME, "1".parse().unwrap());
-    });
-    assert_eq!(found(header.await), "header x-time");
-}
-
-/// What is found when a layer below changes a header of the caller's that is signed.
-#[cfg(debug_assertions)]
-async fn changed_below(signer: impl Sign, name: &'static str) -> Result<(), BoxError> {
-    let change = tower::service_fn(move |mut request: Request<SignedBody<Full<Bytes>>>| {
-        let value = http::HeaderValue::from_static("changed");
-        request.headers_mut().insert(name, value);
-        SealLayer::new().layer(Keep::default()).oneshot(request)
-    });
-    let signer = SignLayer::builder(signer)
-        .origin("https://venue.test")
-        .build()
-        .unwrap();
-    let mut call = order();
-    for name in ["x-id", "content-type"] {
-        let value = http::HeaderValue::from_static("as it was");
-        call.headers_mut().insert(name, value);
+impl Sign for Blocking {
+    fn sign(&self, _: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
+        self.0.advance(self.1);
+        Ok(Validity::for_window(fresh.time(), secs(30)))
     }
-    signer.layer(change).oneshot(call).await.map(|_| ())
 }
 
 #[tokio::test]
-#[cfg(debug_assertions)]
-async fn whoever_changes_a_header_that_the_signature_covers_is_found() {
-    use tower_outcome_sign::{Key, Part, Secret, Template};
-
-    let template = || {
-        Template::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
-            .sign([
-                Part::Header("x-id".parse().unwrap()),
-                Part::ContentTypeOfBody,
-            ])
-            .header("x-sign", [Part::Signature])
+async fn a_signer_that_blocks_too_long_is_found_out() {
+    for (taken, is_sent) in [(ms(29_400), true), (ms(29_500), false), (secs(60), false)] {
+        let (clock, keep) = (clock(), Keep::default());
+        let service = SignLayer::builder(Blocking(Arc::clone(&clock), taken))
+            .origin("https://venue.test")
+            .clock(clock)
             .build()
             .unwrap()
-    };
-    for name in ["x-id", "content-type"] {
-        let (_, kind) = refusal(changed_below(template(), name).await);
-        let part = format!("header {name}").into();
-        assert_eq!(kind, SignErrorKind::Tampered { part });
-    }
-    changed_below(template(), "x-else").await.unwrap();
-    #[cfg(feature = "message-signatures")]
-    {
-        use tower_outcome_sign::{Component, MessageSigner};
-
-        let signer = MessageSigner::builder(Key::hmac_sha256(Secret::new("k")).unwrap())
-            .cover([Component::field("x-id".parse().unwrap())])
-            .build()
-            .unwrap();
-        refusal(changed_below(signer.clone(), "x-id").await);
-        changed_below(signer, "content-type").await.unwrap();
-    }
-    #[cfg(feature = "aws-sigv4")]
-    {
-        use tower_outcome_sign::{AwsCredentials, AwsSigner};
-
-        let credentials = AwsCredentials::new("id", "secret").unwrap();
-        let signer = AwsSigner::new(credentials, "us-east-1", "sqs").unwrap();
-        refusal(changed_below(signer.clone(), "x-id").await);
-        // It is not signed.
-        changed_below(signer, "user-agent").await.unwrap();
-    }
-}
-
-#[tokio::test]
-#[cfg(debug_assertions)]
-async fn a_body_of_another_length_is_found() {
-    let seal = SealLayer::new().layer(Keep::default());
-    let compressed = seal.map_request(|request: Request<SignedBody<Full<Bytes>>>| {
-        request.map(|_| Full::<Bytes>::from("z"))
-    });
-    let result = layer(STAMP, &clock())
-        .layer(compressed)
-        .oneshot(order())
-        .await;
-    let (_, kind) = refusal(result);
-    assert_eq!(
-        kind,
-        SignErrorKind::Tampered {
-            part: "body".into()
+            .layer(keep.clone());
+        let result = service.oneshot(order()).await.map(drop);
+        assert_eq!(
+            keep.0.lock().unwrap().len(),
+            usize::from(is_sent),
+            "{taken:?}"
+        );
+        if !is_sent {
+            assert_eq!(refusal(result).1, SignErrorKind::Stale);
         }
-    );
+    }
 }
 
 #[tokio::test]
-async fn requests_that_nobody_signed_pass_the_seal() {
-    let seal = SealLayer::new().layer(Keep::default());
-    let request = Request::get("/").body(Empty::<Bytes>::new()).unwrap();
-    seal.oneshot(request).await.unwrap();
+async fn a_request_that_was_not_signed_reserves_nothing() {
+    let limited = ConcurrencyLimitLayer::new(1).layer(Keep::default());
+    let service = layer(STAMP, &clock()).layer(limited);
+    let mut request = order();
+    request
+        .headers_mut()
+        .insert("x-time", "mine".parse().unwrap());
+    let mut call = task::spawn(service.clone().oneshot(request));
+    let Poll::Ready(result) = call.poll() else {
+        panic!("nothing to wait for");
+    };
+    let (_, kind) = refusal(result);
+    assert!(matches!(kind, SignErrorKind::Conflict { .. }));
+    // Although somebody still holds what is left of it.
+    let next = tokio::spawn(service.oneshot(order()));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(next.is_finished());
+    drop(call);
 }

@@ -12,6 +12,8 @@ mod layer;
 #[cfg(feature = "message-signatures")]
 mod messages;
 mod nonces;
+mod resend;
+mod seal;
 mod secrets;
 mod support;
 mod templates;
