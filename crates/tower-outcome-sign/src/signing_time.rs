@@ -147,6 +147,13 @@ impl Unit {
     }
 
     /// Counts units of a span, a part of one as a whole one, saturating.
+    #[cfg(any(
+        feature = "aws-sigv4",
+        feature = "ecdsa",
+        feature = "ed25519",
+        feature = "hmac",
+        feature = "rsa"
+    ))]
     pub(crate) fn count_up(self, span: Duration) -> u64 {
         let count = self.count(span);
         count.saturating_add(u64::from(self.duration(count) < span))

@@ -85,17 +85,16 @@ impl TemplateBuilder {
 
     /// Writes the signature into a header after a prefix, such as `v1,`. What verifies takes a list of
     /// them, separated by spaces, and passes over those with other prefixes.
-    #[cfg(feature = "hmac")]
-    pub(super) fn header_signatures(mut self, name: &str, prefix: &'static str) -> Self {
+    pub fn header_signatures(mut self, name: &str, prefix: &'static str) -> Self {
         match self.header_name(name) {
             Some(name) => self.assign(Target::Header(name), Value::Signatures(prefix)),
             None => self,
         }
     }
 
-    /// Says that it is of a server that sends, whose clock may be off by as much as it may be late.
-    #[cfg(feature = "hmac")]
-    pub(super) const fn webhook(mut self) -> Self {
+    /// Says that a server sends what is signed, as webhooks are. What verifies then takes a time that has not
+    /// come as well as one that is over, as far as the tolerance goes.
+    pub const fn webhook(mut self) -> Self {
         self.webhook = true;
         self
     }

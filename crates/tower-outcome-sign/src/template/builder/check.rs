@@ -66,8 +66,14 @@ fn target(target: &Target) -> Result<(), ConfigError> {
 
 /// Literals, and secrets that are sent as they are.
 fn in_header(value: &Value) -> Result<(), ConfigError> {
-    let Value::Text(parts) = value else {
-        return Ok(());
+    let prefix;
+    let parts = match value {
+        Value::Text(parts) => &**parts,
+        Value::Signatures(text) => {
+            prefix = [Part::literal(*text)];
+            &prefix
+        }
+        Value::Items(_) => return Ok(()),
     };
     for part in parts {
         match part {

@@ -191,6 +191,8 @@ fn names_and_values_that_cannot_be_written_are_refused() {
     let secret = |text: &str| [Part::Secret(Secret::new(text))];
     assert_eq!(refused(builder().header("x", secret("a\nb"))), "secret");
     assert_eq!(refused(builder().header("x", secret(""))), "secret");
+    let list = builder().header_signatures("x-list", "v1\n");
+    assert_eq!(refused(list), "literal");
     assert_eq!(refused(builder().header("X-Sign", ["a".into()])), "header");
     let twice = |name| builder().query("a", ["1".into()]).query(name, ["2".into()]);
     assert_eq!(refused(twice("a")), "query");
