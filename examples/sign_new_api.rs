@@ -40,7 +40,7 @@ fn signer(key_id: &str, secret: &str) -> Result<Template, ConfigError> {
 
 /// A venue of that API.
 fn venue() -> Result<Venue, BoxError> {
-    let verifier = Verifier::new(signer("the key's name", "the secret")?);
+    let verifier = Verifier::new(signer("the key's name", "the secret")?)?;
     let demand = Signature::new(move |request: &Request<Bytes>| {
         let verified = verifier.verify(request, SystemClock::new().now());
         verified.ok().map(|_| Signed::new())

@@ -1,7 +1,6 @@
 //! A stack whose layers stand in an order that cannot work is refused before anything is sent.
 
 use std::{
-    error::Error as _,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -138,9 +137,9 @@ fn assert_names_both(error: &BoxError, above: Stage, below: Stage) {
     assert_eq!(failure.delivery(), Delivery::NotSent);
     let order = WrongOrder::of(&**error).unwrap();
     assert_eq!((order.above(), order.below()), (above, below));
-    let said = failure.source().unwrap().to_string();
-    let names = format!("{above} stands above {below}, and ");
-    assert!(said.starts_with(&names), "{said}");
+    let said = format!("{error:#}");
+    let names = format!(": {above} stands above {below}, and ");
+    assert!(said.contains(&names), "{said}");
     assert!(said.contains("RetryLayer > ReconcileLayer"), "{said}");
 }
 
@@ -191,24 +190,61 @@ async fn a_wrong_order_is_seen_through_layers_of_others() {
 async fn a_wrong_order_is_refused_for_good() {
     let bottom = Bottom::default();
     let stack = sign().layer(replayed(retry()).layer(bottom.service()));
-    for _ in 0..3 * StageStamp::STAMPED {
+    for _ in 0..3 * StageStamp::ANSWERS {
         stack.clone().oneshot(post()).await.unwrap_err();
     }
     assert_eq!(bottom.count(), 0);
 }
 
-/// The marks are left out after a while; a layer that is put into another stack leaves them again.
+/// The marks are left out after a while; a layer that is put into another stack leaves them there.
 #[tokio::test]
 async fn a_layer_that_has_long_worked_is_refused_in_another_stack() {
     let bottom = Bottom::default();
     let sign = sign();
     let right = sign.layer(bottom.service());
-    for _ in 0..2 * StageStamp::STAMPED {
+    // Built before the other one is used, too.
+    let wrong = sign.layer(replayed(limit()).layer(bottom.service()));
+    for _ in 0..2 * StageStamp::ANSWERS {
         right.clone().oneshot(post()).await.unwrap();
     }
-    let wrong = sign.layer(replayed(retry()).layer(bottom.service()));
     let error = wrong.oneshot(post()).await.unwrap_err();
-    assert_names_both(&error, Stage::Sign, Stage::Retry);
+    assert_names_both(&error, Stage::Sign, Stage::RateLimit);
+}
+
+/// What never comes down to the layer that cannot stand there uses nothing up.
+#[tokio::test]
+async fn calls_that_end_on_their_way_down_hide_no_wrong_order() {
+    let bottom = Bottom::default();
+    let stack = sign().layer(limit().layer(bottom.service()));
+    for _ in 0..2 * StageStamp::ANSWERS {
+        let elsewhere = Request::post("https://elsewhere.example/").body(Body::default());
+        stack.clone().oneshot(elsewhere.unwrap()).await.unwrap_err();
+        let mut unpolled = stack.clone();
+        drop(unpolled.ready().await.unwrap().call(post()));
+    }
+    let error = stack.oneshot(post()).await.unwrap_err();
+    assert_names_both(&error, Stage::Sign, Stage::RateLimit);
+    assert_eq!(bottom.count(), 0);
+}
+
+/// However many are under way before the first comes down.
+#[tokio::test(start_paused = true)]
+async fn a_crowd_that_waits_on_its_way_down_is_refused_as_one() {
+    let bottom = Bottom::default();
+    let wrong = replayed(retry()).layer(bottom.service());
+    let slow = service_fn(move |request| {
+        let wrong = wrong.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            wrong.oneshot(request).await
+        }
+    });
+    let stack = WitnessLayer::new().layer(slow);
+    let crowd = (0..4 * StageStamp::ANSWERS).map(|_| stack.clone().oneshot(post()));
+    for result in futures_util::future::join_all(crowd).await {
+        assert_names_both(&result.unwrap_err(), Stage::Witness, Stage::Retry);
+    }
+    assert_eq!(bottom.count(), 0);
 }
 
 /// A resend passes the lower layers a second time, and its marks are those of the first.

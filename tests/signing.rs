@@ -33,7 +33,7 @@ fn template() -> Template {
 
 /// A venue that checks signatures, and has a bad day.
 fn venue() -> Venue {
-    let verifier = Verifier::new(template());
+    let verifier = Verifier::new(template()).unwrap();
     let demand = Signature::new(move |received: &Request<Bytes>| {
         let verified = verifier.verify(received, SystemClock::new().now());
         verified.ok().map(|_| Signed::new())

@@ -22,7 +22,7 @@ pub(crate) struct Allocations {
 pub(crate) fn per_call(burst: &mut dyn Burst, calls: u32) -> Allocations {
     // What is set up once, or for the first calls only (the marks by which layers see their order), is no
     // cost of a call.
-    burst.run(StageStamp::STAMPED);
+    burst.run(StageStamp::ANSWERS);
     let region = Region::new(ALLOCATOR);
     burst.run(calls);
     let counted = region.change();

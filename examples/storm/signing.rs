@@ -48,7 +48,7 @@ pub(crate) fn sign(
 /// The venue's side: a signature that is right, and not too old.
 pub(crate) fn demand() -> Result<Signature, ConfigError> {
     // Right first, however old; what is too old is answered otherwise.
-    let verifier = Verifier::new(template()?).tolerance(Duration::MAX);
+    let verifier = Verifier::new(template()?)?.tolerance(Duration::MAX);
     let clock = SystemClock::new();
     let now = move || clock.now().duration_since(SystemTime::UNIX_EPOCH);
     let verify = move |request: &Request<Bytes>| {
@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn a_signature_is_good_for_ten_seconds_and_for_its_request() {
-        let verifier = Verifier::new(template().unwrap()).tolerance(WINDOW);
+        let verifier = Verifier::new(template().unwrap())
+            .unwrap()
+            .tolerance(WINDOW);
         let made = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let order = signed_at(made);
         assert!(verifier.verify(&order, made + WINDOW).is_ok());

@@ -140,17 +140,20 @@ impl Exchange {
     /// A venue that checks everything that is in the signatures of this exchange, and every fifth
     /// time fails, before or after it has acted.
     fn venue(&self, clock: &Fast) -> Venue {
-        let verifier = Verifier::new(self.template.clone()).tolerance(WINDOW);
+        let verifier = Verifier::new(self.template.clone())
+            .unwrap()
+            .tolerance(WINDOW);
         let (seen, ages, counts) = (clock.clone(), self.ages, self.counts);
         let mut demand = Signature::new(move |received: &Request<Bytes>| {
             let verified = verifier.verify(received, seen.now()).ok()?;
-            assert_eq!(
-                (verified.time().is_some(), verified.nonce().is_some()),
-                (ages, counts)
-            );
+            // Some say only when it ends.
+            let end = verified.expires().map(SigningTime::since_epoch);
+            let time = verified.time().map(SigningTime::since_epoch);
+            let time = time.or_else(|| end.map(|end| end.saturating_sub(WINDOW)));
+            assert_eq!((time.is_some(), verified.nonce().is_some()), (ages, counts));
             let mut signed = Signed::new();
-            if let Some(time) = verified.time() {
-                signed = signed.time(time.since_epoch());
+            if let Some(time) = time {
+                signed = signed.time(time);
             }
             if let Some(nonce) = verified.nonce() {
                 signed = signed.nonce(nonce.get());

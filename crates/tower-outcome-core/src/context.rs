@@ -77,8 +77,6 @@ pub(crate) struct Carried {
 #[derive(Debug)]
 pub(crate) struct Stamp {
     pub(crate) stage: Stage,
-    /// How many requests are still to be marked by that layer.
-    pub(crate) left: Arc<AtomicU32>,
     pub(crate) above: Option<Arc<Self>>,
 }
 

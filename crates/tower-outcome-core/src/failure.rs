@@ -30,6 +30,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// assert_eq!(failure.delivery(), Delivery::NotSent);
 /// assert!(failure.outcome().is_retryable());
 /// assert!(failure.source_ref().unwrap().is::<std::io::Error>());
+/// // One line for a log, with all causes.
+/// assert!(format!("{error:#}").ends_with(": connection refused"));
 /// ```
 #[derive(Debug)]
 pub struct Failure {
@@ -174,12 +176,19 @@ impl Failure {
     }
 }
 
+/// Says what became of the call; in the alternate form, `{failure:#}`, also why: the chain of causes.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             outcome, delivery, ..
         } = self;
-        write!(f, "outcome {outcome}: {}", delivery.sentence())
+        write!(f, "outcome {outcome}: {}", delivery.sentence())?;
+        if f.alternate() {
+            for error in chain(self).skip(1) {
+                write!(f, ": {error}")?;
+            }
+        }
+        Ok(())
     }
 }
 

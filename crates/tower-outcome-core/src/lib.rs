@@ -52,7 +52,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
-    stage::{Stage, StageStamp, WrongOrder},
+    stage::{Stage, StageStamp, Stamped, WrongOrder},
     valid_until::ValidUntil,
     witness::{
         AttemptWitness, BodyTaken, BodyWitness, RequestBodyError, WitnessBody, WitnessLayer,

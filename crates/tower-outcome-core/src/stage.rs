@@ -12,7 +12,7 @@ use std::{
 use http::Extensions;
 
 use crate::{
-    BoxError, CallContext, Delivery, Failure, Outcome, Reason,
+    BoxError, Delivery, Failure, Outcome, Reason,
     context::{Carried, Stamp},
 };
 
@@ -66,7 +66,7 @@ pub struct WrongOrder {
 ///
 /// let (sign, retry) = (StageStamp::new(Stage::Sign), StageStamp::new(Stage::Retry));
 /// let mut request = Extensions::new();
-/// sign.pass(&mut request).unwrap();
+/// let _ = sign.pass(&mut request).unwrap();
 /// let refused = retry.pass(&mut request).unwrap_err();
 ///
 /// let order = WrongOrder::of(&*refused).unwrap();
@@ -76,16 +76,23 @@ pub struct WrongOrder {
 ///
 /// # Cost
 ///
-/// Only the first [`STAMPED`](Self::STAMPED) requests of a stack are marked: an order does not change.
-/// After that a request costs one load, and one look at its extensions where it has any. A stack that
-/// was refused goes on being refused.
+/// Requests are marked until [`ANSWERS`](Self::ANSWERS) of them were answered: an order does not change.
+/// After that a request costs one load, and one look at its extensions where it has any. What is refused,
+/// dropped or fails does not count, so that a stack in a wrong order is refused for good. Only a branch
+/// below that is first taken after that many answers by another one goes unseen.
 ///
-/// Clones share the count.
+/// Each service has a stamp of its own, so that a layer may be put into several stacks. Clones share the
+/// count.
 #[derive(Clone, Debug)]
 pub struct StageStamp {
     stage: Stage,
     left: Arc<AtomicU32>,
 }
+
+/// What a layer keeps of the mark it left, until there is an [answer](Self::answered).
+#[derive(Debug, Default)]
+#[must_use = "marks are left as long as no answers are counted"]
+pub struct Stamped(Option<Arc<AtomicU32>>);
 
 // === impl Stage ===
 
@@ -141,8 +148,6 @@ impl Stage {
         let mut next = Some(lowest);
         while let Some(stamp) = next {
             if let Some(why) = stamp.stage.cannot_stand_above(self) {
-                // Who stands wrong is to be told every time.
-                stamp.left.store(StageStamp::STAMPED, Ordering::Relaxed);
                 let order = WrongOrder {
                     above: stamp.stage,
                     below: self,
@@ -202,27 +207,21 @@ impl fmt::Display for Stage {
 // === impl StageStamp ===
 
 impl StageStamp {
-    /// How many requests of a stack carry its marks.
+    /// How many requests have to be answered before no more are marked.
     ///
-    /// One would do if each came all the way down; some are given up in between.
-    pub const STAMPED: u32 = 256;
+    /// One would do if each answer came all the way up; some layers answer themselves.
+    pub const ANSWERS: u32 = 256;
 
-    /// Creates the mark of a layer.
+    /// Creates the mark of a service.
     #[must_use]
     pub fn new(stage: Stage) -> Self {
         Self {
             stage,
-            left: Arc::new(AtomicU32::new(Self::STAMPED)),
+            left: Arc::new(AtomicU32::new(Self::ANSWERS)),
         }
     }
 
-    /// Begins again, for a layer that is put into another stack.
-    pub fn renew(&self) {
-        self.left.store(Self::STAMPED, Ordering::Relaxed);
-    }
-
     /// Checks that the layer may stand below all whose marks the request carries, and leaves its own.
-    /// Returns the context of the call, where there is one.
     ///
     /// To be called before the request is handed down or copied.
     ///
@@ -230,52 +229,44 @@ impl StageStamp {
     ///
     /// If it may not stand there: a [`Failure`] with [`WrongOrder`] as its cause.
     #[inline]
-    pub fn pass<'a>(
-        &self,
-        extensions: &'a mut Extensions,
-    ) -> Result<Option<&'a CallContext>, BoxError> {
-        if self.left.load(Ordering::Relaxed) > 0 {
-            // By value, so that a request that is not marked need not be in memory for it.
-            *extensions = self.mark(mem::take(extensions))?;
-            return Ok(CallContext::of(extensions));
-        }
-        match Carried::of(extensions) {
-            Some(carried) => {
-                if let Some(stamp) = &carried.stamp {
-                    self.stage.check_below(stamp)?;
-                }
-                Ok(carried.context.as_ref())
-            }
-            None => Ok(None),
-        }
+    pub fn pass(&self, extensions: &mut Extensions) -> Result<Stamped, BoxError> {
+        self.stage.check(extensions)?;
+        Ok(self.leave(extensions))
     }
 
     /// Leaves the mark of a layer that may stand below all others.
     #[inline]
-    pub fn leave(&self, extensions: &mut Extensions) {
-        if self.left.load(Ordering::Relaxed) > 0 {
-            *extensions = self.add(mem::take(extensions));
+    pub fn leave(&self, extensions: &mut Extensions) -> Stamped {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            return Stamped(None);
         }
+        // By value, so that a request that is not marked need not be in memory for it.
+        *extensions = self.mark(mem::take(extensions));
+        Stamped(Some(Arc::clone(&self.left)))
     }
 
     #[cold]
-    fn mark(&self, extensions: Extensions) -> Result<Extensions, BoxError> {
-        self.stage.check(&extensions)?;
-        Ok(self.add(extensions))
-    }
-
-    #[cold]
-    fn add(&self, mut extensions: Extensions) -> Extensions {
-        // Two at once may both take the last one.
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+    fn mark(&self, mut extensions: Extensions) -> Extensions {
         let carried = extensions.get_or_insert_default::<Carried>();
         carried.stamp = Some(Arc::new(Stamp {
             stage: self.stage,
-            left: Arc::clone(&self.left),
             above: carried.stamp.take(),
         }));
         extensions
+    }
+}
+
+// === impl Stamped ===
+
+impl Stamped {
+    /// Counts an answer, once.
+    #[inline]
+    pub fn answered(&mut self) {
+        if let Some(left) = self.0.take() {
+            // Two at once may both take the same one.
+            let count = left.load(Ordering::Relaxed);
+            left.store(count.saturating_sub(1), Ordering::Relaxed);
+        }
     }
 }
 

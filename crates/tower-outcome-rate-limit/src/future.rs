@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_outcome_core::{
     Attempt, BoxError, CallContext, CallReport, Classify, Delivery, Failure, HintForm, Hold,
-    NotRetried, Outcome, Reason, Repeatable, Resent, RetryAfter, Verdict,
+    NotRetried, Outcome, Reason, Repeatable, Resent, RetryAfter, Stamped, Verdict,
     delivery::Proof,
     peek::{Inspect, PeekBody},
 };
@@ -44,6 +44,7 @@ pin_project! {
         unsent: Option<Unsent<S, B>>,
         // A deadline above that strikes meanwhile knows that nothing was sent.
         hold: Option<Hold>,
+        stamped: Stamped,
         // The attempts of the call when it was sent: there are more of them in the end where a layer below
         // has sent it again.
         before: Option<(CallContext, u32)>,
@@ -88,16 +89,18 @@ where
     #[inline]
     pub(crate) fn new(
         unsent: Unsent<S, B>,
-        hold: Result<Option<Hold>, BoxError>,
+        hold: Option<Hold>,
+        stamped: Result<Stamped, BoxError>,
         config: Arc<Config<C>>,
     ) -> Self {
-        let (state, hold) = match hold {
-            Ok(hold) => (State::Asking { passed: 0 }, hold),
-            Err(error) => (State::Refused { error: Some(error) }, None),
+        let (state, stamped) = match stamped {
+            Ok(stamped) => (State::Asking { passed: 0 }, stamped),
+            Err(error) => (State::Refused { error: Some(error) }, Stamped::default()),
         };
         Self {
             state,
             hold,
+            stamped,
             before: None,
             unsent: Some(unsent),
             leave: Leave::default(),
@@ -206,6 +209,7 @@ where
                             return Poll::Ready(Err(error));
                         }
                     };
+                    this.stamped.answered();
                     let (head, body) = response.into_parts();
                     let resent = Resent::times(&head.extensions);
                     if resent > 0 {

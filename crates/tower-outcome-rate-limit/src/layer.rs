@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use tower_layer::Layer;
-use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Stage, StageStamp, SystemClock};
+use tower_outcome_core::{Clock, ConfigError, HttpClassifier, SystemClock};
 
 use crate::{Budget, RateLimit, Scope, scope::Bound};
 
@@ -40,7 +40,6 @@ pub(crate) struct Config<C> {
     pub(crate) learns: bool,
     /// For resets that are given as points in time.
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) stamp: StageStamp,
 }
 
 // === impl RateLimitLayer ===
@@ -58,7 +57,6 @@ impl RateLimitLayer {
                 classifier: HttpClassifier::new(),
                 closes_gate: true,
                 clock: Arc::new(SystemClock::new()),
-                stamp: StageStamp::new(Stage::RateLimit),
             }),
         }
     }
@@ -86,7 +84,6 @@ impl<S, C> Layer<S> for RateLimitLayer<C> {
     type Service = RateLimit<S, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.config.stamp.renew();
         RateLimit::new(inner, Arc::clone(&self.config))
     }
 }
@@ -175,7 +172,6 @@ impl<C> RateLimitLayerBuilder<C> {
                 closes_gate,
                 learns,
                 clock,
-                stamp: StageStamp::new(Stage::RateLimit),
             }),
         })
     }

@@ -8,7 +8,9 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body;
-use tower_outcome_core::{BoxError, Classify, HttpClassifier, Phase, peek::PeekBody};
+use tower_outcome_core::{
+    BoxError, CallContext, Classify, HttpClassifier, Phase, Stage, StageStamp, peek::PeekBody,
+};
 use tower_service::Service;
 
 use crate::{
@@ -23,13 +25,18 @@ use crate::{
 pub struct RateLimit<S, C = HttpClassifier> {
     inner: S,
     config: Arc<Config<C>>,
+    stamp: StageStamp,
 }
 
 // === impl RateLimit ===
 
 impl<S, C> RateLimit<S, C> {
-    pub(crate) const fn new(inner: S, config: Arc<Config<C>>) -> Self {
-        Self { inner, config }
+    pub(crate) fn new(inner: S, config: Arc<Config<C>>) -> Self {
+        Self {
+            inner,
+            config,
+            stamp: StageStamp::new(Stage::RateLimit),
+        }
     }
 
     /// Returns the inner service.
@@ -53,6 +60,7 @@ impl<S: Clone, C> Clone for RateLimit<S, C> {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
+            stamp: self.stamp.clone(),
         }
     }
 }
@@ -77,9 +85,9 @@ where
 
     #[inline]
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let context = self.config.stamp.pass(request.extensions_mut());
-        let hold =
-            context.map(|context| context.map(|context| context.hold("rate_limit", Phase::Queued)));
+        let stamped = self.stamp.pass(request.extensions_mut());
+        let context = CallContext::of(request.extensions());
+        let hold = context.map(|context| context.hold("rate_limit", Phase::Queued));
         let (head, body) = request.into_parts();
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
@@ -89,6 +97,6 @@ where
             head,
             body,
         };
-        ResponseFuture::new(unsent, hold, Arc::clone(&self.config))
+        ResponseFuture::new(unsent, hold, stamped, Arc::clone(&self.config))
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::request;
-use tower_outcome_core::{Random, StageStamp};
+use tower_outcome_core::Random;
 
 use crate::{Backoff, Budget, Hints};
 
@@ -18,7 +18,6 @@ pub(crate) struct Config<C> {
     pub(crate) resend_if: Option<Box<ResendIf>>,
     pub(crate) drain_limit: usize,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) stamp: StageStamp,
 }
 
 /// Which budget a call draws on.

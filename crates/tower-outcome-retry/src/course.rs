@@ -6,7 +6,7 @@ use http::{Response, response};
 use tokio::time::{Instant, Sleep, sleep};
 use tower_outcome_core::{
     Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Decision, Delivery, Failure,
-    HintForm, NotRetried, Outcome, Phase, Reason, Replay,
+    HintForm, NotRetried, Outcome, Phase, Reason, Replay, Stamped,
     peek::{Peek, PeekBody},
     replay::HeadCopy,
 };
@@ -26,6 +26,7 @@ pub(crate) struct Course<S, B, C: Classify> {
     /// The call's own budget; `None` is the layer's.
     pub(crate) budget: Option<Budget>,
     pub(crate) context: Option<CallContext>,
+    pub(crate) stamped: Stamped,
 }
 
 /// What it takes to send the request again.

@@ -115,6 +115,7 @@ where
             Err(error) => return self.drive(cx, Some(Heard::Error(error.into()))),
         };
         let (head, body) = response.into_parts();
+        this.course.stamped.answered();
         let course = &*this.course;
         let classifier = &course.config.classifier;
         let verdict = classifier.response(&course.call, Attempt::FIRST, &head);

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::request;
 use tower_layer::Layer;
-use tower_outcome_core::{ConfigError, HttpClassifier, Random, SplitMix64, Stage, StageStamp};
+use tower_outcome_core::{ConfigError, HttpClassifier, Random, SplitMix64};
 
 use crate::{
     Backoff, Budget, Hints, Retry,
@@ -69,7 +69,6 @@ impl<S, C> Layer<S> for RetryLayer<C> {
     type Service = Retry<S, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.config.stamp.renew();
         Retry::new(inner, Arc::clone(&self.config))
     }
 }
@@ -89,7 +88,6 @@ impl<C> RetryLayerBuilder<C> {
                 resend_if: None,
                 drain_limit: 16 * 1024,
                 random: Arc::new(SplitMix64::unseeded()),
-                stamp: StageStamp::new(Stage::Retry),
             },
         }
     }
@@ -106,7 +104,6 @@ impl<C> RetryLayerBuilder<C> {
             resend_if,
             drain_limit,
             random,
-            stamp,
         } = self.config;
         RetryLayerBuilder {
             config: Config {
@@ -119,7 +116,6 @@ impl<C> RetryLayerBuilder<C> {
                 resend_if,
                 drain_limit,
                 random,
-                stamp,
             },
         }
     }

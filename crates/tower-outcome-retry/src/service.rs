@@ -10,7 +10,7 @@ use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{
     BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Repeatable, Replay,
-    peek::PeekBody, replay::HeadCopy,
+    Stage, StageStamp, Stamped, peek::PeekBody, replay::HeadCopy,
 };
 use tower_service::Service;
 
@@ -28,13 +28,18 @@ use crate::{
 pub struct Retry<S, C = HttpClassifier> {
     inner: S,
     config: Arc<Config<C>>,
+    stamp: StageStamp,
 }
 
 // === impl Retry ===
 
 impl<S, C> Retry<S, C> {
-    pub(crate) const fn new(inner: S, config: Arc<Config<C>>) -> Self {
-        Self { inner, config }
+    pub(crate) fn new(inner: S, config: Arc<Config<C>>) -> Self {
+        Self {
+            inner,
+            config,
+            stamp: StageStamp::new(Stage::Retry),
+        }
     }
 
     /// Returns the inner service.
@@ -58,6 +63,7 @@ impl<S: Clone, C> Clone for Retry<S, C> {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
+            stamp: self.stamp.clone(),
         }
     }
 }
@@ -83,10 +89,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let config = &*self.config;
         let (mut head, body) = request.into_parts();
-        let context = match config.stamp.pass(&mut head.extensions) {
-            Ok(context) => context.cloned(),
+        let stamped = match self.stamp.pass(&mut head.extensions) {
+            Ok(stamped) => stamped,
             Err(error) => return self.refuse(&head, error),
         };
+        let context = CallContext::of(&head.extensions).cloned();
         let call = config.classifier.call(&head);
         let budget = match &config.budget {
             BudgetSource::Shared(_) => None,
@@ -119,6 +126,7 @@ where
                 spare,
                 budget,
                 context,
+                stamped,
             },
         )
     }
@@ -142,6 +150,7 @@ where
                 spare: Err(NotRetried::SwitchedOff),
                 budget: None,
                 context: None,
+                stamped: Stamped::default(),
             },
         )
     }

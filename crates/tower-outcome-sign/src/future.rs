@@ -12,7 +12,8 @@ use http::{Request, Response, request, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Verdict,
+    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Stamped,
+    Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -67,6 +68,7 @@ pin_project! {
         refusal: Option<Box<Refusal<RB>>>,
         // If the stack cannot work.
         refused: Option<BoxError>,
+        stamped: Stamped,
         config: Arc<Config<A, C>>,
     }
 }
@@ -108,8 +110,16 @@ where
     C: Classify,
 {
     #[inline]
-    pub(crate) fn new(service: S, mut request: Request<B>, config: Arc<Config<A, C>>) -> Self {
-        let refused = config.stamp.pass(request.extensions_mut()).err();
+    pub(crate) fn new(
+        service: S,
+        request: Request<B>,
+        stamped: Result<Stamped, BoxError>,
+        config: Arc<Config<A, C>>,
+    ) -> Self {
+        let (stamped, refused) = match stamped {
+            Ok(stamped) => (stamped, None),
+            Err(error) => (Stamped::default(), Some(error)),
+        };
         let (head, body) = request.into_parts();
         Self {
             state: State::Unsigned {
@@ -125,6 +135,7 @@ where
             resigned: None,
             refusal: None,
             refused,
+            stamped,
             config,
         }
     }
@@ -214,7 +225,7 @@ where
                             let Some(draft) = this.draft.take() else {
                                 return Poll::Pending;
                             };
-                            let signed = config.signer.sign(draft, fresh);
+                            let signed = config.signer.sign_async(draft, fresh);
                             this.state.set(State::Signing { signed });
                             continue;
                         }
@@ -241,6 +252,7 @@ where
                             return Poll::Ready(Err(error.into()));
                         }
                     };
+                    this.stamped.answered();
                     let (mut head, body) = response.into_parts();
                     let signing = this.signing.as_mut();
                     let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
@@ -335,7 +347,7 @@ where
                     Ok((again, fresh, head)) => {
                         *signing = again.after(signing);
                         let draft = Draft::from_parts(head, this.payload.shown(config));
-                        let signed = config.signer.sign(draft, fresh);
+                        let signed = config.signer.sign_async(draft, fresh);
                         this.state.set(State::Signing { signed });
                         continue;
                     }

@@ -47,11 +47,15 @@ impl JwtSigner {
     ///
     /// # Errors
     ///
-    /// If the key has no name.
+    /// If the key has no name, or one with a line end.
     pub fn coinbase(key_id: impl Into<String>, key: JwtKey) -> Result<Self, ConfigError> {
         let key_id = key_id.into();
         if key_id.is_empty() {
             return Err(ConfigError::new("key_id", key_id, "the name of the key"));
+        }
+        if key_id.trim() != key_id || key_id.contains(char::is_control) {
+            let expected = "no line ends, and no spaces around it";
+            return Err(ConfigError::new("key_id", key_id, expected));
         }
         Ok(Self {
             key,

@@ -3,9 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tower_layer::Layer;
-use tower_outcome_core::{
-    Clock, ConfigError, HttpClassifier, Random, SplitMix64, Stage, StageStamp, SystemClock,
-};
+use tower_outcome_core::{Clock, ConfigError, HttpClassifier, Random, SplitMix64, SystemClock};
 
 use crate::{
     AsyncSign, ClockOffset, Needs, Nonces, SignService,
@@ -65,7 +63,6 @@ pub(crate) struct Config<A, C> {
     pub(crate) publishes: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) stamp: StageStamp,
 }
 
 // === impl SignLayer ===
@@ -112,7 +109,6 @@ impl<S, A, C> Layer<S> for SignLayer<A, C> {
     type Service = SignService<S, A, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.config.stamp.renew();
         SignService::new(inner, Arc::clone(&self.config))
     }
 }
@@ -270,10 +266,15 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
     ///
     /// # Errors
     ///
-    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none; if there
-    /// is a classifier and neither nonces nor a clock offset, with which nothing can be sent once more.
+    /// If there is no origin, or one that is none; if the signer needs a nonce and there are none, or has only a
+    /// public key; if there is a classifier and neither nonces nor a clock offset, with which nothing can be
+    /// sent once more.
     pub fn build(self) -> Result<SignLayer<A, C>, ConfigError> {
-        let needs = self.signer.needs();
+        let needs = self.signer.needs_async();
+        if needs.verifies() {
+            let expected = "a key that signs";
+            return Err(ConfigError::new("key", Redacted("public"), expected));
+        }
         if needs.nonce() && self.nonces.is_none() {
             let expected = "nonces, which this signer needs";
             return Err(ConfigError::new("nonces", Redacted("none"), expected));
@@ -310,7 +311,6 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
                 publishes: self.publishes,
                 clock: self.clock,
                 random: self.random,
-                stamp: StageStamp::new(Stage::Sign),
             }),
         })
     }

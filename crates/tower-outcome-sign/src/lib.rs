@@ -15,6 +15,8 @@ mod message;
 mod nonces;
 mod offset;
 mod origin;
+#[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
+mod pem;
 mod report;
 mod seal;
 mod secret;

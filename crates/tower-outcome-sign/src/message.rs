@@ -190,7 +190,7 @@ impl Sign for MessageSigner {
         };
         let signature = self
             .key
-            .sign_bytes(base.write(&self.covered, &input)?.as_bytes())?;
+            .sign(base.write(&self.covered, &input)?.as_bytes())?;
         for covered in &self.covered {
             if let Some(name) = covered.component.header() {
                 draft.note_covered(&name);

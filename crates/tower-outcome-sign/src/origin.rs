@@ -80,7 +80,7 @@ impl Origin {
         }
         let host = authority.host();
         let port = authority.as_str().strip_prefix(host);
-        if port != Some("") && !authority.port_u16().is_some_and(|port| port > 0) {
+        if port != Some("") && authority.port_u16().is_none_or(|port| port == 0) {
             return Err(wrong("a port from 1 to 65535"));
         }
         let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

@@ -40,11 +40,14 @@ impl Secret {
         feature = "rsa"
     ))]
     pub fn base64(text: &str) -> Result<Self, ConfigError> {
-        use base64ct::{Base64Unpadded, Encoding};
+        use base64ct::{Base64, Base64Unpadded, Encoding};
 
-        let text = text.trim_end_matches('=');
-        let bytes = Base64Unpadded::decode_vec(text)
-            .map_err(|_| rejected("base64 of the standard alphabet"))?;
+        let bytes = if text.ends_with('=') {
+            Base64::decode_vec(text)
+        } else {
+            Base64Unpadded::decode_vec(text)
+        };
+        let bytes = bytes.map_err(|_| rejected("base64 of the standard alphabet"))?;
         Self::new(bytes).not_empty()
     }
 
@@ -63,6 +66,15 @@ impl Secret {
         let bytes =
             base16ct::mixed::decode_vec(text).map_err(|_| rejected("pairs of hex digits"))?;
         Self::new(bytes).not_empty()
+    }
+
+    /// Takes a key that is a text. The line end of the file that it was read from is not in any.
+    #[cfg(feature = "hmac")]
+    pub(crate) fn text(text: &str) -> Result<Self, ConfigError> {
+        if text.trim() != text || text.contains(char::is_control) {
+            return Err(rejected("no line ends, and no spaces around it"));
+        }
+        Self::new(text).not_empty()
     }
 
     /// Refuses an empty key: it is what a variable that was not set turns into.
@@ -111,15 +123,4 @@ impl fmt::Debug for Redacted {
 ))]
 pub(crate) fn rejected(expected: &'static str) -> ConfigError {
     ConfigError::new("secret", Redacted("[redacted]"), expected)
-}
-
-/// Refuses a PEM that has lost its line breaks on the way through a shell or a JSON file.
-#[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-pub(crate) fn unbroken(pem: &str) -> Result<(), ConfigError> {
-    if pem.contains("\\n") {
-        return Err(rejected(
-            "a PEM with line breaks, not with a backslash and an n in their place",
-        ));
-    }
-    Ok(())
 }

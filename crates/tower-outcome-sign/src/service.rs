@@ -8,7 +8,7 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body;
-use tower_outcome_core::{BoxError, Classify, HttpClassifier, peek::PeekBody};
+use tower_outcome_core::{BoxError, Classify, HttpClassifier, Stage, StageStamp, peek::PeekBody};
 use tower_service::Service;
 
 use crate::{AsyncSign, ResponseFuture, SignedBody, layer::Config};
@@ -19,13 +19,18 @@ use crate::{AsyncSign, ResponseFuture, SignedBody, layer::Config};
 pub struct SignService<S, A, C = HttpClassifier> {
     inner: S,
     config: Arc<Config<A, C>>,
+    stamp: StageStamp,
 }
 
 // === impl SignService ===
 
 impl<S, A, C> SignService<S, A, C> {
-    pub(crate) const fn new(inner: S, config: Arc<Config<A, C>>) -> Self {
-        Self { inner, config }
+    pub(crate) fn new(inner: S, config: Arc<Config<A, C>>) -> Self {
+        Self {
+            inner,
+            config,
+            stamp: StageStamp::new(Stage::Sign),
+        }
     }
 
     /// Returns the inner service.
@@ -49,6 +54,7 @@ impl<S: Clone, A, C> Clone for SignService<S, A, C> {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
+            stamp: self.stamp.clone(),
         }
     }
 }
@@ -85,10 +91,11 @@ where
     }
 
     #[inline]
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
         let service = mem::replace(&mut self.inner, clone);
-        ResponseFuture::new(service, request, Arc::clone(&self.config))
+        let stamped = self.stamp.pass(request.extensions_mut());
+        ResponseFuture::new(service, request, stamped, Arc::clone(&self.config))
     }
 }

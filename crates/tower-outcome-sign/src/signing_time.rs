@@ -74,7 +74,8 @@ impl SigningTime {
         UNIX_EPOCH + self.0
     }
 
-    /// Returns the whole units since the Unix epoch, rounded down.
+    /// Returns the whole units since the Unix epoch, rounded down; the largest number where there is none,
+    /// as for nanoseconds after the year 2554.
     #[must_use]
     pub fn count(self, unit: Unit) -> u64 {
         unit.count(self.0)

@@ -4,6 +4,7 @@
 use std::{fmt, time::Duration};
 
 use http::{HeaderName, HeaderValue};
+use zeroize::Zeroizing;
 
 use crate::{Draft, Fresh, Needs, Secret, Sign, SignError, Validity, draft::conflict};
 
@@ -87,6 +88,8 @@ pub struct Template {
     after: Vec<Assign>,
     window: Option<Duration>,
     lifetime: Lifetime,
+    /// Whether it is of a server that sends.
+    webhook: bool,
     needs: Needs,
     /// The caller's headers that are signed.
     covered: Vec<HeaderName>,
@@ -105,7 +108,7 @@ impl Template {
         draft: &mut Draft,
         assign: &Assign,
         eval: &Eval<'_>,
-        text: &mut Vec<u8>,
+        text: &mut Zeroizing<Vec<u8>>,
     ) -> Result<(), SignError> {
         assign.value.write(eval, draft, text)?;
         match &assign.target {
@@ -144,11 +147,12 @@ impl Sign for Template {
 
     fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
         let mut eval = Eval::new(self, fresh);
-        let mut text = Vec::with_capacity(128);
+        // A passphrase may be in it.
+        let mut text = Zeroizing::new(Vec::with_capacity(128));
         for assign in &self.before {
             Self::assign(draft, assign, &eval, &mut text)?;
         }
-        let signature = self.key.sign(&self.signed, &eval, draft)?;
+        let signature = self.key.sign_parts(&self.signed, &eval, draft)?;
         let signature = self.encoding.encode(&signature);
         eval.signature = Some(&signature);
         for name in &self.covered {

@@ -1,6 +1,5 @@
 //! Signing changes nothing outside itself, and tells nobody. One test, because it is about the process.
 #![cfg(feature = "aws-sigv4")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use std::{
     sync::{Mutex, PoisonError},

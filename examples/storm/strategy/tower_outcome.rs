@@ -92,15 +92,14 @@ impl TowerOutcome {
             .layer(retry.clone())
             .layer(rate_limit.clone())
             .map_future(move |request| log_ins.clone().until_over(request))
-            .layer(TimeoutLayer::new(
-                &Timeouts::builder().attempt(LOG_IN_WITHIN).build()?,
-            ))
+            .layer(TimeoutLayer::new(&log_in_timeouts()?))
             .layer(WitnessLayer::new())
             .service(client.build(connector.clone()));
         let credentials = Credentials::builder("venue", source(log_in, venue)?)
             .origin(venue.url(""))
-            // Room for several tries: with the default, in market time, one that hangs would be all.
+            // Room for several tries, and the default interval in market time.
             .timeout(3 * PATIENCE)
+            .min_interval(SECOND)
             .build()?;
 
         let service = ServiceBuilder::new()
@@ -184,11 +183,20 @@ where
         .extensions_mut()
         .insert(Repeatable::Yes(RepeatableBecause::Marked));
     Ok(move |_: Option<Credential>| {
-        let answer = log_in.clone().oneshot(request.clone());
+        let (log_in, request) = (log_in.clone(), request.clone());
         async move {
-            let body = answer.await.map_err(FetchError::transient)?.into_body();
-            let body = body.collect().await.map_err(FetchError::transient)?;
-            let token = session::token(&body.to_bytes()).map_err(FetchError::transient)?;
+            let mut answers = 1;
+            let body = loop {
+                let answer = log_in.clone().oneshot(request.clone()).await;
+                let body = answer.map_err(FetchError::transient)?.into_body();
+                match body.collect().await {
+                    Ok(body) => break body.to_bytes(),
+                    // It broke off after its head, when no layer can send the log-in again any more.
+                    Err(_) if answers < ANSWERS => answers += 1,
+                    Err(error) => return Err(FetchError::transient(error)),
+                }
+            };
+            let token = session::token(&body).map_err(FetchError::transient)?;
             Ok(Credential::new(token))
         }
     })
@@ -199,6 +207,13 @@ fn sign(venue: &Venue) -> Result<SignLayer<Template>, ConfigError> {
         .origin(venue.url(""))
         // The default, half a second, in market time.
         .margin(SECOND / 2)
+        .build()
+}
+
+fn log_in_timeouts() -> Result<Timeouts, ConfigError> {
+    Timeouts::builder()
+        .attempt(LOG_IN_WITHIN)
+        .read_idle(LOG_IN_WITHIN)
         .build()
 }
 

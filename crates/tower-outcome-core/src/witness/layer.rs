@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{AttemptWitness, WitnessBody, last_words};
-use crate::{BoxError, CallContext, Stage, StageStamp};
+use crate::{BoxError, CallContext, Stage, StageStamp, Stamped};
 
 /// Watches each attempt, so that a failure says how far the request got.
 ///
@@ -61,6 +61,7 @@ pin_project! {
         inner: F,
         witness: AttemptWitness,
         context: Option<CallContext>,
+        stamped: Stamped,
         done: bool,
     }
 
@@ -140,7 +141,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (mut head, body) = request.into_parts();
-        self.stamp.leave(&mut head.extensions);
+        let stamped = self.stamp.leave(&mut head.extensions);
         let (body, witness) = AttemptWitness::new(&head, body, self.acts_on_parts);
         let context = CallContext::of(&head.extensions).cloned();
         if let Some(context) = &context {
@@ -150,6 +151,7 @@ where
             inner: self.inner.call(Request::from_parts(head, body)),
             witness,
             context,
+            stamped,
             done: false,
         }
     }
@@ -170,6 +172,7 @@ where
         *this.done = true;
         Poll::Ready(match result {
             Ok(response) => {
+                this.stamped.answered();
                 if let Some(context) = this.context {
                     context.answered();
                 }

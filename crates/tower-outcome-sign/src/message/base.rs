@@ -119,17 +119,19 @@ impl Base<'_> {
     fn query_param(&self, name: &str) -> Result<String, SignError> {
         let lacks = || SignError::missing(format!("one parameter {name}"));
         let canonical = |text: &str| {
-            // Bytes that are no text are replaced, as browsers do.
-            escaped(String::from_utf8_lossy(&unescaped(text)).as_bytes())
+            // Browsers replace bytes that are no text, and then a signature would be that of others too.
+            let bytes = unescaped(text);
+            std::str::from_utf8(&bytes).is_ok().then(|| escaped(&bytes))
         };
         let mut found = None;
         for pair in self.head.uri.query().unwrap_or_default().split('&') {
             let (own, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if canonical(own) == name && found.replace(value).is_some() {
+            if canonical(own).as_deref() == Some(name) && found.replace(value).is_some() {
                 // Which of several would be meant, the signature does not say.
                 return Err(lacks());
             }
         }
-        found.map(canonical).ok_or_else(lacks)
+        let unwritable = || SignError::encoding(format!("parameter {name}"));
+        canonical(found.ok_or_else(lacks)?).ok_or_else(unwritable)
     }
 }

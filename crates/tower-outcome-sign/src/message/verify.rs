@@ -58,6 +58,8 @@ use crate::{Key, SignErrorKind, SigningTime, Unit, VerifyError, secret::Redacted
 pub struct MessageVerifier {
     /// By their names, which are of no use without them.
     keys: Vec<(String, Key)>,
+    unnamed: Option<Key>,
+    uncreated: bool,
     required: Vec<Covered>,
     label: Option<String>,
     tag: Option<String>,
@@ -73,6 +75,8 @@ pub struct MessageVerifier {
 #[must_use]
 pub struct MessageVerifierBuilder {
     keys: Vec<(String, Key)>,
+    unnamed: Option<Key>,
+    uncreated: bool,
     required: Vec<Component>,
     label: Option<String>,
     tag: Option<String>,
@@ -90,7 +94,7 @@ pub struct VerifiedMessage {
     key_id: String,
     tag: Option<String>,
     nonce: Option<String>,
-    created: SigningTime,
+    created: Option<SigningTime>,
     expires: Option<SigningTime>,
     covered: Vec<Component>,
 }
@@ -104,6 +108,18 @@ impl MessageVerifierBuilder {
     /// Adds a key, by the name that is in the parameter `keyid`.
     pub fn key(mut self, id: impl Into<String>, key: Key) -> Self {
         self.keys.push((id.into(), key));
+        self
+    }
+
+    /// Sets the key of signatures without the parameter `keyid`, of a sender who is known by other means.
+    pub fn unnamed_key(mut self, key: Key) -> Self {
+        self.unnamed = Some(key);
+        self
+    }
+
+    /// Accepts signatures without the parameter `created` too, if they have `expires`.
+    pub const fn without_created(mut self) -> Self {
+        self.uncreated = true;
         self
     }
 
@@ -165,7 +181,9 @@ impl MessageVerifierBuilder {
     /// If there is no key, or two of the same name, or one of an algorithm that is not in the standard;
     /// if nothing is required, since a signature may cover nothing; or if a name cannot be written.
     pub fn build(self) -> Result<MessageVerifier, ConfigError> {
-        if self.keys.is_empty() {
+        if let Some(key) = &self.unnamed {
+            named(key)?;
+        } else if self.keys.is_empty() {
             return Err(ConfigError::new("key", Redacted("none"), "a key"));
         }
         for (at, (id, key)) in self.keys.iter().enumerate() {
@@ -176,6 +194,8 @@ impl MessageVerifierBuilder {
         }
         Ok(MessageVerifier {
             keys: self.keys,
+            unnamed: self.unnamed,
+            uncreated: self.uncreated,
             required: covered(self.required)?,
             label: self.label,
             tag: self.tag,
@@ -195,6 +215,8 @@ impl MessageVerifier {
     pub const fn builder() -> MessageVerifierBuilder {
         MessageVerifierBuilder {
             keys: Vec::new(),
+            unnamed: None,
+            uncreated: false,
             required: Vec::new(),
             label: None,
             tag: None,
@@ -232,7 +254,9 @@ impl MessageVerifier {
                 continue;
             };
             let other_label = self.label.as_ref().is_some_and(|own| label.as_str() != own);
-            let other_tag = self.tag.is_some() && text(&input.params, "tag")? != self.tag;
+            // One that is no text is not the one that is looked for.
+            let other_tag =
+                self.tag.is_some() && text(&input.params, "tag") != Ok(self.tag.clone());
             if other_label || other_tag || tried == SIGNATURES {
                 continue;
             }
@@ -267,15 +291,23 @@ impl MessageVerifier {
         now: SystemTime,
     ) -> Result<VerifiedMessage, VerifyError> {
         let parameters = &input.params;
-        let key_id = text(parameters, "keyid")?.ok_or(VerifyError::Missing)?;
-        let key = self.keys.iter().find(|(id, _)| *id == key_id);
-        let (_, key) = key.ok_or(VerifyError::UnknownKey)?;
+        let key_id = text(parameters, "keyid")?;
+        let key = match &key_id {
+            Some(key_id) => {
+                let found = self.keys.iter().find(|(id, _)| id == key_id);
+                found.map(|(_, key)| key).ok_or(VerifyError::UnknownKey)?
+            }
+            None => self.unnamed.as_ref().ok_or(VerifyError::Missing)?,
+        };
         let algorithm = text(parameters, "alg")?;
         if algorithm.is_some() && algorithm.as_deref() != key.message_algorithm() {
             return Err(VerifyError::Mismatch);
         }
-        let created = time(parameters, "created")?.ok_or(VerifyError::Missing)?;
+        let created = time(parameters, "created")?;
         let expires = time(parameters, "expires")?;
+        if created.is_none() && !(self.uncreated && expires.is_some()) {
+            return Err(VerifyError::Missing);
+        }
         let covered = self.covered(input, body)?;
         let base = Base {
             head,
@@ -287,7 +319,7 @@ impl MessageVerifier {
             SignErrorKind::Missing { .. } => VerifyError::Missing,
             _ => VerifyError::Malformed,
         })?;
-        if !key.verify_bytes(base.as_bytes(), signature) {
+        if !key.verify(base.as_bytes(), signature) {
             return Err(VerifyError::Mismatch);
         }
         for covered in &covered {
@@ -301,7 +333,7 @@ impl MessageVerifier {
         self.check_time(created, expires, now)?;
         Ok(VerifiedMessage {
             label: String::new(),
-            key_id,
+            key_id: key_id.unwrap_or_default(),
             tag: text(parameters, "tag")?,
             nonce: text(parameters, "nonce")?,
             created,
@@ -342,20 +374,26 @@ impl MessageVerifier {
 
     fn check_time(
         &self,
-        created: SigningTime,
+        created: Option<SigningTime>,
         expires: Option<SigningTime>,
         now: SystemTime,
     ) -> Result<(), VerifyError> {
         let now = SigningTime::new(now)
             .map_err(|_| VerifyError::TooOld)?
             .since_epoch();
-        let created = created.since_epoch();
-        if created.saturating_sub(now) > self.ahead {
+        let since = |time: SigningTime| now.saturating_sub(time.since_epoch());
+        let until = |time: SigningTime| time.since_epoch().saturating_sub(now);
+        // Of an end alone nobody knows when it began: it may not be further away than a beginning.
+        let far = match (created, expires) {
+            (Some(created), _) => until(created) > self.ahead,
+            (None, Some(expires)) => until(expires) > self.tolerance.saturating_add(self.ahead),
+            (None, None) => false,
+        };
+        if far {
             return Err(VerifyError::TooEarly);
         }
-        let late =
-            expires.is_some_and(|expires| now.saturating_sub(expires.since_epoch()) > self.ahead);
-        if late || now.saturating_sub(created) > self.tolerance {
+        let late = expires.is_some_and(|expires| since(expires) > self.ahead);
+        if late || created.is_some_and(|created| since(created) > self.tolerance) {
             return Err(VerifyError::TooOld);
         }
         Ok(())
@@ -371,7 +409,7 @@ impl VerifiedMessage {
         &self.label
     }
 
-    /// Returns the name of the key with which it was made.
+    /// Returns the name of the key with which it was made; nothing if it names none.
     #[must_use]
     pub fn key_id(&self) -> &str {
         &self.key_id
@@ -389,9 +427,9 @@ impl VerifiedMessage {
         self.nonce.as_deref()
     }
 
-    /// Returns when it was made.
+    /// Returns when it was made, if it says so.
     #[must_use]
-    pub const fn created(&self) -> SigningTime {
+    pub const fn created(&self) -> Option<SigningTime> {
         self.created
     }
 

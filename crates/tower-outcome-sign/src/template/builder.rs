@@ -8,6 +8,8 @@ use tower_outcome_core::ConfigError;
 use super::{Assign, Key, Lifetime, Part, Target, Template, TextEncoding, Value};
 use crate::{Needs, Secret, secret::Redacted};
 
+mod check;
+
 /// Builds a [`Template`]; start with [`Template::builder`].
 ///
 /// What is written into the request is written in the order of the calls; what does not contain the
@@ -21,6 +23,7 @@ pub struct TemplateBuilder {
     encoding: TextEncoding,
     assigns: Vec<Assign>,
     window: Option<Duration>,
+    webhook: bool,
     wrong: Option<ConfigError>,
 }
 
@@ -35,6 +38,7 @@ impl TemplateBuilder {
             encoding: TextEncoding::HexLower,
             assigns: Vec::new(),
             window: None,
+            webhook: false,
             wrong: None,
         }
     }
@@ -79,7 +83,24 @@ impl TemplateBuilder {
         }
     }
 
-    /// Adds a parameter to the query, escaped.
+    /// Writes the signature into a header after a prefix, such as `v1,`. What verifies takes a list of
+    /// them, separated by spaces, and passes over those with other prefixes.
+    #[cfg(feature = "hmac")]
+    pub(super) fn header_signatures(mut self, name: &str, prefix: &'static str) -> Self {
+        match self.header_name(name) {
+            Some(name) => self.assign(Target::Header(name), Value::Signatures(prefix)),
+            None => self,
+        }
+    }
+
+    /// Says that it is of a server that sends, whose clock may be off by as much as it may be late.
+    #[cfg(feature = "hmac")]
+    pub(super) const fn webhook(mut self) -> Self {
+        self.webhook = true;
+        self
+    }
+
+    /// Adds a parameter to the query; the value is escaped, and the name must not need it.
     pub fn query(self, name: impl Into<String>, parts: impl IntoIterator<Item = Part>) -> Self {
         let value = Value::Text(parts.into_iter().collect());
         self.assign(Target::Query(name.into()), value)
@@ -107,12 +128,15 @@ impl TemplateBuilder {
     ///
     /// # Errors
     ///
-    /// If nothing is signed or the signature goes nowhere, if a name is no header name, or if the
+    /// If nothing is signed or the signature goes nowhere; if a name or a value that is known already
+    /// cannot be written, or is written twice; if the name of the key is used and there is none; if what
+    /// is new for each attempt is signed and not written, so that nobody could verify it; or if the
     /// signature is asked for where it cannot be yet.
     pub fn build(self) -> Result<Template, ConfigError> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
+        check::all(&self.key_id, &self.signed, &self.assigns)?;
         if self.signed.is_empty() {
             return Err(ConfigError::new(
                 "sign",
@@ -127,7 +151,10 @@ impl TemplateBuilder {
                 "longer than zero",
             ));
         }
-        let (after, before): (Vec<_>, _) = self.assigns.into_iter().partition(has_signature);
+        let (after, before): (Vec<_>, _) = self
+            .assigns
+            .into_iter()
+            .partition(|assign| assign.value.has_signature());
         if after.is_empty() {
             let expected = "a header or parameter for Part::Signature";
             return Err(ConfigError::new("signature", Redacted("nowhere"), expected));
@@ -143,7 +170,11 @@ impl TemplateBuilder {
                 expected,
             ));
         }
-        let mut needs = Needs::HEAD;
+        let mut needs = if self.key.signs() {
+            Needs::HEAD
+        } else {
+            Needs::HEAD.of_verifier()
+        };
         let mut lifetime = Lifetime::default();
         let mut covered = Vec::new();
         let mut lacks_window = false;
@@ -198,6 +229,7 @@ impl TemplateBuilder {
             after,
             window: self.window,
             lifetime,
+            webhook: self.webhook,
             needs,
             covered,
         })
@@ -221,12 +253,4 @@ impl TemplateBuilder {
         });
         self
     }
-}
-
-pub(super) fn has_signature(assign: &Assign) -> bool {
-    let mut found = false;
-    assign
-        .value
-        .visit(&mut |part| found |= matches!(part, Part::Signature));
-    found
 }

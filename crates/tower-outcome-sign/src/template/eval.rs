@@ -2,18 +2,25 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use http::{HeaderMap, HeaderName, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, header::CONTENT_TYPE, uri::Scheme};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::{HashAlgorithm, Part, Template, lifetime::end_in};
-use crate::{Draft, Fresh, SignError, Unit, origin::host};
+use crate::{
+    Draft, Fresh, SignError, SignErrorKind, SigningTime, Unit,
+    origin::{host, one_host},
+};
 
 /// What parts stand for, in one attempt.
 pub(super) struct Eval<'a> {
     pub(super) key_id: &'a [u8],
     pub(super) fresh: &'a Fresh,
     pub(super) window: Duration,
+    /// The end that was written, where that is read and not made.
+    pub(super) expires: Option<SigningTime>,
+    /// The scheme by which a request was received, where it does not say.
+    pub(super) received: Option<&'a Scheme>,
     pub(super) signature: Option<&'a str>,
 }
 
@@ -28,6 +35,8 @@ impl<'a> Eval<'a> {
             key_id: template.key_id.expose(),
             fresh,
             window,
+            expires: None,
+            received: None,
             signature: None,
         }
     }
@@ -53,7 +62,7 @@ impl<'a> Eval<'a> {
             Part::Literal(text) => out(text.as_bytes()),
             Part::Secret(secret) => out(secret.expose()),
             Part::KeyId => out(self.key_id),
-            Part::Timestamp(unit) => decimal(self.fresh.time().count(*unit), out),
+            Part::Timestamp(unit) => decimal(in_unit(self.fresh.time(), *unit)?, out),
             Part::Method => out(draft.method().as_str().as_bytes()),
             Part::Path => out(draft.uri().path().as_bytes()),
             Part::PathAndQuery => {
@@ -84,7 +93,10 @@ impl<'a> Eval<'a> {
         match part {
             Part::TimestampRfc3339 => out(self.fresh.time().to_rfc3339_millis().as_bytes()),
             Part::Expires(unit) => {
-                let end = end_in(*unit, self.window, self.fresh.time());
+                let end = match self.expires {
+                    Some(end) => unit.count_up(end.since_epoch()),
+                    None => end_in(*unit, self.window, self.fresh.time()),
+                };
                 decimal(end, &mut |bytes| out(bytes));
             }
             Part::TokenUuid => out(self.fresh.token()?.to_uuid().as_bytes()),
@@ -117,13 +129,16 @@ impl<'a> Eval<'a> {
             }
             Part::Url => {
                 let uri = draft.uri();
-                let scheme = uri
-                    .scheme_str()
-                    .ok_or_else(|| SignError::missing("scheme"))?;
-                let authority = uri.authority().ok_or_else(|| SignError::missing("host"))?;
-                out(scheme.as_bytes());
+                let scheme = uri.scheme().or(self.received);
+                let scheme = scheme.ok_or_else(|| SignError::missing("scheme"))?;
+                let authority = match uri.authority() {
+                    Some(authority) => Some(authority.as_str()),
+                    None => one_host(draft.headers())?,
+                };
+                let authority = authority.ok_or_else(|| SignError::missing("host"))?;
+                out(scheme.as_str().as_bytes());
                 out(b"://");
-                out(authority.as_str().as_bytes());
+                out(authority.as_bytes());
                 let target = uri.path_and_query();
                 out(target.map_or("/", |target| target.as_str()).as_bytes());
             }
@@ -140,6 +155,15 @@ impl<'a> Eval<'a> {
         out: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SignError> {
         self.feed(part, draft, &mut |bytes: &[u8]| out(bytes))
+    }
+}
+
+/// Counts a time, if there is a number for it: of nanoseconds there is none after the year 2554.
+#[inline]
+fn in_unit(time: SigningTime, unit: Unit) -> Result<u64, SignError> {
+    match time.count(unit) {
+        u64::MAX => Err(SignErrorKind::TimeOutOfRange.into()),
+        count => Ok(count),
     }
 }
 

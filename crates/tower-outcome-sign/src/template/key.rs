@@ -114,8 +114,8 @@ impl Key {
     pub fn ed25519_pem(pem: &str) -> Result<Self, ConfigError> {
         use ed25519_dalek::{SigningKey, pkcs8::DecodePrivateKey};
 
-        crate::secret::unbroken(pem)?;
-        match SigningKey::from_pkcs8_pem(pem.trim()) {
+        let pem = crate::pem::block(pem, crate::pem::Half::Private)?;
+        match SigningKey::from_pkcs8_pem(pem) {
             Ok(key) => Ok(Self(Kind::Ed25519(Box::new(key)))),
             Err(_) => Err(crate::secret::rejected(
                 "an Ed25519 key in the PEM form of PKCS#8",
@@ -145,8 +145,8 @@ impl Key {
     pub fn ed25519_public_pem(pem: &str) -> Result<Self, ConfigError> {
         use ed25519_dalek::{VerifyingKey, pkcs8::DecodePublicKey};
 
-        crate::secret::unbroken(pem)?;
-        match VerifyingKey::from_public_key_pem(pem.trim()) {
+        let pem = crate::pem::block(pem, crate::pem::Half::Public)?;
+        match VerifyingKey::from_public_key_pem(pem) {
             Ok(key) => Ok(Self(Kind::Ed25519Public(Box::new(key)))),
             Err(_) => Err(crate::secret::rejected("the PEM of a public Ed25519 key")),
         }
@@ -155,7 +155,7 @@ impl Key {
 
 impl Key {
     /// Signs parts of a request.
-    pub(super) fn sign(
+    pub(super) fn sign_parts(
         &self,
         parts: &[Part],
         eval: &Eval<'_>,
@@ -177,12 +177,12 @@ impl Key {
                 Ok(fed(mac, parts, eval, draft)?.finalize().as_bytes().to_vec())
             }
             #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-            _ => self.sign_bytes(&eval.collect(parts, draft)?),
+            _ => self.sign(&eval.collect(parts, draft)?),
         }
     }
 
     /// Checks a signature of parts of a request, in constant time.
-    pub(super) fn verify(
+    pub(super) fn verify_parts(
         &self,
         parts: &[Part],
         eval: &Eval<'_>,
@@ -207,13 +207,16 @@ impl Key {
                 .verify_slice(signature)
                 .is_ok()),
             #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-            _ => Ok(self.verify_bytes(&eval.collect(parts, draft)?, signature)),
+            _ => Ok(self.verify(&eval.collect(parts, draft)?, signature)),
         }
     }
 
-    /// Signs bytes that are there already.
-    #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+    /// Signs bytes, for a signer that is written rather than described.
+    ///
+    /// # Errors
+    ///
+    /// If it is a public key; with RSA also if the system has no random numbers.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         match &self.0 {
             #[cfg(feature = "hmac")]
             Kind::HmacSha1(mac) => Ok(whole(mac, message).finalize().as_bytes().to_vec()),
@@ -242,9 +245,9 @@ impl Key {
         }
     }
 
-    /// Checks a signature of bytes that are there already, in constant time.
-    #[cfg(any(feature = "ecdsa", feature = "ed25519", feature = "rsa"))]
-    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &[u8]) -> bool {
+    /// Returns whether a signature is that of these bytes, in constant time.
+    #[must_use]
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.0 {
             #[cfg(feature = "hmac")]
             Kind::HmacSha1(mac) => whole(mac, message).verify_slice(signature).is_ok(),
@@ -287,9 +290,9 @@ impl Key {
     }
 
     /// Whether it can sign.
-    #[cfg(feature = "message-signatures")]
     pub(crate) const fn signs(&self) -> bool {
         match &self.0 {
+            #[cfg(feature = "ed25519")]
             Kind::Ed25519Public(_) => false,
             #[cfg(feature = "ecdsa")]
             Kind::P256Public(_) => false,
@@ -354,10 +357,7 @@ fn fed<M: Mac + Clone>(
     Ok(mac)
 }
 
-#[cfg(all(
-    feature = "hmac",
-    any(feature = "ecdsa", feature = "ed25519", feature = "rsa")
-))]
+#[cfg(feature = "hmac")]
 fn whole<M: Mac + Clone>(mac: &M, message: &[u8]) -> M {
     let mut mac = mac.clone();
     mac.update(message);

@@ -34,6 +34,16 @@ impl Lifetime {
         }
     }
 
+    /// Whether the server is told how long it may accept a request.
+    pub(super) const fn is_told(&self) -> bool {
+        self.window || self.expires.is_some()
+    }
+
+    /// Whether it is told that as a window.
+    pub(super) const fn tells_window(&self) -> bool {
+        self.window
+    }
+
     /// How long the server is to accept a request.
     ///
     /// It need not accept what nobody waits for any more; but one that goes by a window of its own does
@@ -41,9 +51,7 @@ impl Lifetime {
     #[inline]
     pub(super) fn window(&self, window: Duration, fresh: &Fresh) -> Duration {
         match fresh.time_left() {
-            Some(left) if self.window || self.expires.is_some() => {
-                window.min(left.max(Duration::from_millis(1)))
-            }
+            Some(left) if self.is_told() => window.min(left.max(Duration::from_millis(1))),
             _ => window,
         }
     }

@@ -108,6 +108,30 @@ impl Part {
         )
     }
 
+    /// The unit of the time that it tells.
+    pub(super) const fn time(&self) -> Option<Unit> {
+        match self {
+            Self::Timestamp(unit) => Some(*unit),
+            Self::TimestampRfc3339 => Some(Unit::Millis),
+            _ => None,
+        }
+    }
+
+    /// Whether it is another in each attempt.
+    pub(super) const fn is_fresh(&self) -> bool {
+        matches!(
+            self,
+            Self::Timestamp(_)
+                | Self::TimestampRfc3339
+                | Self::Expires(_)
+                | Self::WindowMillis
+                | Self::Nonce
+                | Self::TokenUuid
+                | Self::TokenHex
+                | Self::Signature
+        )
+    }
+
     /// The header of the caller's that it stands for.
     pub(super) fn header(&self) -> Option<HeaderName> {
         match self {

@@ -40,9 +40,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn binance(key_id: &str, secret: &str) -> Result<Self, ConfigError> {
-        let key = Key::hmac_sha256(Secret::new(secret))?;
+        let key = Key::hmac_sha256(Secret::text(secret)?)?;
         binance(key_id, key, TextEncoding::HexLower)
     }
 
@@ -50,9 +50,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn bybit(key_id: &str, secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .key_id(key_id)
             .sign([
                 Part::Timestamp(Unit::Millis),
@@ -73,9 +73,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn okx(key_id: &str, secret: &str, passphrase: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .key_id(key_id)
             .sign([
                 Part::TimestampRfc3339,
@@ -88,7 +88,7 @@ impl Template {
             .header("ok-access-timestamp", [Part::TimestampRfc3339])
             .header(
                 "ok-access-passphrase",
-                [Part::Secret(Secret::new(passphrase))],
+                [Part::Secret(Secret::text(passphrase)?)],
             )
             .header("ok-access-sign", [Part::Signature])
             .window(Duration::from_secs(30))
@@ -162,7 +162,7 @@ impl Template {
             .header("cb-access-timestamp", [Part::Timestamp(Unit::Seconds)])
             .header(
                 "cb-access-passphrase",
-                [Part::Secret(Secret::new(passphrase))],
+                [Part::Secret(Secret::text(passphrase)?)],
             )
             .header("cb-access-sign", [Part::Signature])
             .window(Duration::from_secs(30))
@@ -176,10 +176,10 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn bitstamp(key_id: &str, secret: &str) -> Result<Self, ConfigError> {
         let sender = [Part::literal("BITSTAMP "), Part::KeyId];
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .key_id(key_id)
             .sign(sender.iter().cloned().chain([
                 Part::Method,
@@ -204,10 +204,10 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn deribit(key_id: &str, secret: &str) -> Result<Self, ConfigError> {
         let line = || Part::literal("\n");
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .key_id(key_id)
             .sign([
                 Part::Timestamp(Unit::Millis),
@@ -242,9 +242,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the key has no name, or the secret is empty or ends in a line end.
     pub fn bitmex(key_id: &str, secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .key_id(key_id)
             .sign([
                 Part::Method,
@@ -267,9 +267,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the secret is empty or ends in a line end.
     pub fn stripe_webhook(secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .sign([
                 Part::Timestamp(Unit::Seconds),
                 Part::literal("."),
@@ -283,6 +283,7 @@ impl Template {
                 ],
             )
             .window(Duration::from_secs(300))
+            .webhook()
             .build()
     }
 
@@ -290,14 +291,15 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the secret is empty or ends in a line end.
     pub fn github_webhook(secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .sign([Part::Body])
             .header(
                 "x-hub-signature-256",
                 [Part::literal("sha256="), Part::Signature],
             )
+            .webhook()
             .build()
     }
 
@@ -305,9 +307,9 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the secret is empty or ends in a line end.
     pub fn slack_webhook(secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .sign([
                 Part::literal("v0:"),
                 Part::Timestamp(Unit::Seconds),
@@ -320,6 +322,7 @@ impl Template {
             )
             .header("x-slack-signature", [Part::literal("v0="), Part::Signature])
             .window(Duration::from_secs(300))
+            .webhook()
             .build()
     }
 
@@ -327,12 +330,13 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the secret is empty.
+    /// If the secret is empty or ends in a line end.
     pub fn shopify_webhook(secret: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha256(Secret::new(secret))?)
+        Self::builder(Key::hmac_sha256(Secret::text(secret)?)?)
             .sign([Part::Body])
             .signature_as(TextEncoding::Base64)
             .header("x-shopify-hmac-sha256", [Part::Signature])
+            .webhook()
             .build()
     }
 
@@ -341,12 +345,13 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the token is empty.
+    /// If the token is empty or ends in a line end.
     pub fn twilio_webhook(auth_token: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::hmac_sha1(Secret::new(auth_token))?)
+        Self::builder(Key::hmac_sha1(Secret::text(auth_token)?)?)
             .sign([Part::Url, Part::SortedForm])
             .signature_as(TextEncoding::Base64)
             .header("x-twilio-signature", [Part::Signature])
+            .webhook()
             .build()
     }
 
@@ -369,8 +374,9 @@ impl Template {
             .signature_as(TextEncoding::Base64)
             .header("webhook-id", [Part::TokenHex])
             .header("webhook-timestamp", [Part::Timestamp(Unit::Seconds)])
-            .header("webhook-signature", [Part::literal("v1,"), Part::Signature])
+            .header_signatures("webhook-signature", "v1,")
             .window(Duration::from_secs(300))
+            .webhook()
             .build()
     }
 }
@@ -387,6 +393,15 @@ impl Template {
         binance(key_id, Key::ed25519_pem(pem)?, TextEncoding::Base64)
     }
 
+    /// The same with the public key in a PEM, which verifies and does not sign.
+    ///
+    /// # Errors
+    ///
+    /// If the key has no name, or the PEM is none.
+    pub fn binance_ed25519_public(key_id: &str, pem: &str) -> Result<Self, ConfigError> {
+        binance(key_id, Key::ed25519_public_pem(pem)?, TextEncoding::Base64)
+    }
+
     /// Robinhood's crypto API: signs key, time, target, method and body; valid for 30 s. The key is the
     /// seed in base64.
     ///
@@ -394,21 +409,17 @@ impl Template {
     ///
     /// If the key is not base64 of 32 bytes.
     pub fn robinhood(key_id: &str, private_key: &str) -> Result<Self, ConfigError> {
-        Self::builder(Key::ed25519(&Secret::base64(private_key)?)?)
-            .key_id(key_id)
-            .sign([
-                Part::KeyId,
-                Part::Timestamp(Unit::Seconds),
-                Part::PathAndQuery,
-                Part::Method,
-                Part::Body,
-            ])
-            .signature_as(TextEncoding::Base64)
-            .header("x-api-key", [Part::KeyId])
-            .header("x-timestamp", [Part::Timestamp(Unit::Seconds)])
-            .header("x-signature", [Part::Signature])
-            .window(Duration::from_secs(30))
-            .build()
+        robinhood(key_id, Key::ed25519(&Secret::base64(private_key)?)?)
+    }
+
+    /// The same with the public key, in base64, which verifies and does not sign.
+    ///
+    /// # Errors
+    ///
+    /// If the key has no name, or is not base64 of a public key.
+    pub fn robinhood_public(key_id: &str, public_key: &str) -> Result<Self, ConfigError> {
+        let public = Secret::base64(public_key)?;
+        robinhood(key_id, Key::ed25519_public(public.expose())?)
     }
 }
 
@@ -423,6 +434,19 @@ impl Template {
     pub fn binance_rsa(key_id: &str, pem: &str) -> Result<Self, ConfigError> {
         binance(key_id, Key::rsa_sha256_pem(pem)?, TextEncoding::Base64)
     }
+
+    /// The same with the public key in a PEM, which verifies and does not sign.
+    ///
+    /// # Errors
+    ///
+    /// If the key has no name, or the PEM is none.
+    pub fn binance_rsa_public(key_id: &str, pem: &str) -> Result<Self, ConfigError> {
+        binance(
+            key_id,
+            Key::rsa_sha256_public_pem(pem)?,
+            TextEncoding::Base64,
+        )
+    }
 }
 
 #[cfg(any(feature = "ed25519", feature = "hmac", feature = "rsa"))]
@@ -436,5 +460,24 @@ fn binance(key_id: &str, key: Key, encoding: TextEncoding) -> Result<Template, C
         .query("timestamp", [Part::Timestamp(Unit::Millis)])
         .query("signature", [Part::Signature])
         .window(Duration::from_secs(5))
+        .build()
+}
+
+#[cfg(feature = "ed25519")]
+fn robinhood(key_id: &str, key: Key) -> Result<Template, ConfigError> {
+    Template::builder(key)
+        .key_id(key_id)
+        .sign([
+            Part::KeyId,
+            Part::Timestamp(Unit::Seconds),
+            Part::PathAndQuery,
+            Part::Method,
+            Part::Body,
+        ])
+        .signature_as(TextEncoding::Base64)
+        .header("x-api-key", [Part::KeyId])
+        .header("x-timestamp", [Part::Timestamp(Unit::Seconds)])
+        .header("x-signature", [Part::Signature])
+        .window(Duration::from_secs(30))
         .build()
 }

@@ -45,7 +45,7 @@ fn signed(message: &str, signature: &str) -> Request<Bytes> {
 
 /// Checks that a published signature verifies, and no other.
 fn verifies(key: &Key, message: &str, signature: &str) {
-    let verifier = Verifier::new(primitive(key.clone()));
+    let verifier = Verifier::new(primitive(key.clone())).unwrap();
     let request = signed(message, signature);
     assert!(verifier.verify(&request, at_ms(0)).is_ok(), "{key:?}");
     let mut changed = request.clone();
@@ -92,7 +92,7 @@ fn every_form(scheme: &str, private: &[(&str, Read)], public: &[(&str, Read)], c
             for (other, _) in private.iter().chain(public) {
                 let is_private = |form: &str| form.starts_with("private");
                 if is_private(form) != is_private(other) {
-                    refused(*read, input(&vector, other), "PEM");
+                    refused(*read, input(&vector, other), " key, not a ");
                 }
             }
             let broken = input(&vector, form).replace('\n', "\\n");
@@ -174,6 +174,82 @@ fn a_token_is_signed_with_es256() {
     }
 }
 
+#[cfg(feature = "ecdsa")]
+#[test]
+fn the_parameters_of_a_curve_in_front_of_a_key_are_passed_over() {
+    // As `openssl ecparam -genkey -name prime256v1` writes them.
+    let parameters =
+        "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    for vector in vectors("ecdsa-p256-sha256") {
+        let pem = input(&vector, "private_key_sec1");
+        let key = Key::ecdsa_p256_pem(&format!("{parameters}{pem}")).unwrap();
+        let signature = key.sign(b"message").unwrap();
+        assert!(
+            Key::ecdsa_p256_pem(pem)
+                .unwrap()
+                .verify(b"message", &signature)
+        );
+    }
+    assert!(Key::ecdsa_p256_pem(parameters).is_err());
+}
+
+#[cfg(feature = "ecdsa")]
+#[tokio::test]
+async fn a_request_arrives_with_a_token_of_es256_that_others_can_verify() {
+    use base64ct::{Base64UrlUnpadded, Encoding};
+    use http_body_util::Full;
+    use tower::{Layer, ServiceExt};
+    use tower_outcome_sign::{JwtKey, JwtSigner, SignLayer};
+
+    let vector = vectors("ecdsa-p256-sha256").remove(0);
+    let key = JwtKey::es256_pem(input(&vector, "private_key_sec1")).unwrap();
+    let signer = JwtSigner::coinbase("organizations/o/apiKeys/k", key).unwrap();
+    let keep = crate::layer::Keep::default();
+    let service = SignLayer::builder(signer)
+        .origin("https://api.coinbase.com")
+        .clock(std::sync::Arc::new(tower_outcome_core::ManualClock::new(
+            at_ms(1_700_000_000_900),
+        )))
+        .build()
+        .unwrap()
+        .layer(keep.clone());
+    let uri = "https://api.coinbase.com/api/v3/brokerage/orders?a=b";
+    for _ in 0..2 {
+        let call = request("POST", uri, "{}").map(Full::new);
+        service.clone().oneshot(call).await.unwrap();
+    }
+    let seen = keep.0.lock().unwrap();
+    // The other half of the key, of which the signer knows nothing.
+    let public = Key::ecdsa_p256_public_pem(input(&vector, "public_key_spki")).unwrap();
+    let mut nonces = Vec::new();
+    for (head, _) in &*seen {
+        let token = head.headers["authorization"].to_str().unwrap();
+        let token = token.strip_prefix("Bearer ").unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let signature = Base64UrlUnpadded::decode_vec(signature).unwrap();
+        assert!(public.verify(signed.as_bytes(), &signature));
+        let json = |part: &str| -> Value {
+            serde_json::from_slice(&Base64UrlUnpadded::decode_vec(part).unwrap()).unwrap()
+        };
+        let (header, claims) = signed.split_once('.').unwrap();
+        let (header, claims) = (json(header), json(claims));
+        assert_eq!(header["alg"], "ES256");
+        assert_eq!(header["kid"], "organizations/o/apiKeys/k");
+        assert_eq!(claims["nbf"], 1_700_000_000);
+        assert_eq!(claims["exp"], 1_700_000_120);
+        assert_eq!(
+            claims["uri"],
+            "POST api.coinbase.com/api/v3/brokerage/orders"
+        );
+        nonces.push(header["nonce"].as_str().unwrap().to_owned());
+        let mut other = signed.to_owned().into_bytes();
+        other[40] ^= 1;
+        assert!(!public.verify(&other, &signature));
+    }
+    assert_eq!(nonces.len(), 2);
+    assert_ne!(nonces[0], nonces[1]);
+}
+
 #[cfg(feature = "rsa")]
 const RSA: (Forms, Forms) = (
     &[
@@ -226,7 +302,7 @@ fn binance_takes_rsa_keys() {
         &format!("{rest}side=BUY"),
         &signature.replace("%3D", "="),
     );
-    let verifier = Verifier::new(template);
+    let verifier = Verifier::new(template).unwrap();
     assert!(verifier.verify(&signed, at_ms(7)).is_ok());
     let error = Template::binance_rsa("key", "hunter2").unwrap_err();
     assert_eq!(error.field(), "secret");

@@ -398,11 +398,11 @@ struct Slow {
 impl AsyncSign for Slow {
     type Future = Pin<Box<dyn Future<Output = Result<Signed, SignError>> + Send>>;
 
-    fn needs(&self) -> Needs {
+    fn needs_async(&self) -> Needs {
         Needs::BODY
     }
 
-    fn sign(&self, mut draft: Draft, fresh: Fresh) -> Self::Future {
+    fn sign_async(&self, mut draft: Draft, fresh: Fresh) -> Self::Future {
         let this = self.clone();
         let takes = this.takes.lock().unwrap().pop();
         Box::pin(async move {

@@ -17,4 +17,5 @@ mod seal;
 mod secrets;
 mod support;
 mod templates;
+mod traits;
 mod vectors;

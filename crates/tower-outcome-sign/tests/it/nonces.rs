@@ -550,7 +550,7 @@ impl AsyncSign for Panics {
         }
     }
 
-    fn sign(&self, _: Draft, _: Fresh) -> Self::Future {
+    fn sign_async(&self, _: Draft, _: Fresh) -> Self::Future {
         Box::pin(async { panic!("on purpose") })
     }
 }

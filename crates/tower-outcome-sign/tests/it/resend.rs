@@ -106,7 +106,7 @@ impl AsyncSign for Once {
         self.at_once.then(|| self.signs(fresh))
     }
 
-    fn sign(&self, draft: Draft, fresh: Fresh) -> Self::Future {
+    fn sign_async(&self, draft: Draft, fresh: Fresh) -> Self::Future {
         let signed = self.signs(&fresh).map(|end| Signed::new(draft, end));
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -226,11 +226,11 @@ struct Later;
 impl AsyncSign for Later {
     type Future = Pin<Box<dyn Future<Output = Result<Signed, SignError>> + Send>>;
 
-    fn needs(&self) -> Needs {
+    fn needs_async(&self) -> Needs {
         Needs::HEAD
     }
 
-    fn sign(&self, draft: Draft, _: Fresh) -> Self::Future {
+    fn sign_async(&self, draft: Draft, _: Fresh) -> Self::Future {
         Box::pin(async move {
             tokio::task::yield_now().await;
             Ok(Signed::new(draft, Validity::UNLIMITED))

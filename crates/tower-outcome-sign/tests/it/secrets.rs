@@ -84,7 +84,7 @@ impl Hidden {
         self.in_debug("builder", &builder);
         let template = builder.build().unwrap();
         self.in_debug("template", &template);
-        self.in_debug("verifier", &Verifier::new(template.clone()));
+        self.in_debug("verifier", &Verifier::new(template.clone()).unwrap());
         let builder = SignLayer::builder(template.clone()).origin("https://a.test");
         self.in_debug("layer builder", &builder);
         let layer = builder.build().unwrap();
@@ -169,7 +169,7 @@ fn secrets_of_hmac_are_hidden() {
         Template::stripe_webhook(TEXT).unwrap(),
     ] {
         hidden.in_debug("template", &template);
-        hidden.in_debug("verifier", &Verifier::new(template));
+        hidden.in_debug("verifier", &Verifier::new(template).unwrap());
     }
 }
 

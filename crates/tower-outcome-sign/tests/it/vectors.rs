@@ -412,7 +412,7 @@ fn every_vector_verifies_and_one_changed_byte_does_not() {
     for vector in &vectors {
         let vector = Vector(vector);
         let (template, signed, _) = signed(&vector);
-        let verifier = Verifier::new(template);
+        let verifier = Verifier::new(template).unwrap();
         let now = at_ms(time_of(&signed));
         verifier
             .verify(&signed, now)

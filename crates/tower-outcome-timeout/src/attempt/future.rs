@@ -12,7 +12,7 @@ use std::{
 use http::Response;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower_outcome_core::{BoxError, Failure, Phase, Reason, witness::give_up};
+use tower_outcome_core::{BoxError, Failure, Phase, Reason, Stamped, witness::give_up};
 
 use super::{
     TimeoutBody,
@@ -33,6 +33,7 @@ pin_project! {
         pace: Option<Arc<Pace>>,
         limits: Limits,
         read_idle: Option<Duration>,
+        stamped: Stamped,
         // Made when the first poll did not end the attempt.
         #[pin]
         timer: Option<Sleep>,
@@ -48,6 +49,7 @@ impl<F> TimeoutFuture<F> {
         pace: Option<Arc<Pace>>,
         limits: Limits,
         read_idle: Option<Duration>,
+        stamped: Stamped,
     ) -> Self {
         Self {
             begun: inner.is_some(),
@@ -55,6 +57,7 @@ impl<F> TimeoutFuture<F> {
             pace,
             limits,
             read_idle,
+            stamped,
             timer: None,
         }
     }
@@ -74,7 +77,10 @@ where
             if let Poll::Ready(result) = inner.poll(cx) {
                 let idle = *this.read_idle;
                 return Poll::Ready(match result {
-                    Ok(response) => Ok(response.map(|body| TimeoutBody::new(body, idle))),
+                    Ok(response) => {
+                        this.stamped.answered();
+                        Ok(response.map(|body| TimeoutBody::new(body, idle)))
+                    }
                     Err(error) => Err(error.into()),
                 });
             }

@@ -62,13 +62,13 @@ where
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (mut head, body) = request.into_parts();
-        self.stamp.leave(&mut head.extensions);
+        let stamped = self.stamp.leave(&mut head.extensions);
         let bounds = self.bounds.with(&head.extensions);
         let started = Instant::now();
         let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));
         if limits.is_over(started) {
             // Nothing of it leaves any more.
-            return TimeoutFuture::new(None, None, limits, None);
+            return TimeoutFuture::new(None, None, limits, None, stamped);
         }
         let pace = Pace::of(&bounds, started, &head, &body);
         let body = SentBody::new(body, pace.clone());
@@ -76,6 +76,6 @@ where
         if let Some(pace) = &pace {
             pace.handed_down();
         }
-        TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle)
+        TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle, stamped)
     }
 }

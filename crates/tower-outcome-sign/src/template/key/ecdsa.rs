@@ -11,7 +11,10 @@ use p256::{
 use tower_outcome_core::ConfigError;
 
 use super::{Key, Kind};
-use crate::secret::{rejected, unbroken};
+use crate::{
+    pem::{Half, block},
+    secret::rejected,
+};
 
 impl Key {
     /// Makes a key for ECDSA with P-256 and SHA-256 (FIPS 186-5) from a PEM of PKCS#8 ("PRIVATE KEY")
@@ -34,8 +37,8 @@ impl Key {
     ///
     /// If it is none.
     pub fn ecdsa_p256_public_pem(pem: &str) -> Result<Self, ConfigError> {
-        unbroken(pem)?;
-        match VerifyingKey::from_public_key_pem(pem.trim()) {
+        let pem = block(pem, Half::Public)?;
+        match VerifyingKey::from_public_key_pem(pem) {
             Ok(key) => Ok(Self(Kind::P256Public(Box::new(key)))),
             Err(_) => Err(rejected("the PEM of a public P-256 key")),
         }
@@ -44,9 +47,7 @@ impl Key {
 
 /// Reads a private key from either of its two forms.
 pub(crate) fn private(pem: &str) -> Result<SigningKey, ConfigError> {
-    unbroken(pem)?;
-    // Consoles end a file with a space or more line breaks than one.
-    let pem = pem.trim();
+    let pem = block(pem, Half::Private)?;
     let key = if pem.starts_with("-----BEGIN EC PRIVATE KEY-----") {
         SecretKey::from_sec1_pem(pem).ok()
     } else {

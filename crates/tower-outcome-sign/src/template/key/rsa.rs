@@ -19,7 +19,8 @@ use zeroize::Zeroizing;
 use super::{Key, Kind};
 use crate::{
     SignError,
-    secret::{rejected, unbroken},
+    pem::{Half, block},
+    secret::rejected,
 };
 
 /// A private key, and how it signs.
@@ -95,7 +96,7 @@ impl Key {
 impl PrivateKey {
     fn read(pem: &str, scheme: Scheme) -> Result<Self, ConfigError> {
         let expected = "an RSA key of 2048 to 4096 bits in the PEM form of PKCS#8 or PKCS#1";
-        let (label, der) = decode(pem, expected)?;
+        let (label, der) = decode(pem, Half::Private, expected)?;
         let pair = match label {
             "PRIVATE KEY" => RsaKeyPair::from_pkcs8(&der).ok(),
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(&der).ok(),
@@ -132,7 +133,7 @@ impl PrivateKey {
 impl PublicKey {
     fn read(pem: &str, scheme: Scheme) -> Result<Self, ConfigError> {
         let expected = "the PEM of a public RSA key of 2048 to 8192 bits";
-        let (label, der) = decode(pem, expected)?;
+        let (label, der) = decode(pem, Half::Public, expected)?;
         let key = match label {
             "RSA PUBLIC KEY" => Some(&der[..]),
             "PUBLIC KEY" => SubjectPublicKeyInfoRef::from_der(&der)
@@ -204,10 +205,10 @@ fn verifies(der: &[u8]) -> bool {
 /// Decodes a PEM into its label and bytes, which are overwritten when they are dropped.
 fn decode<'a>(
     pem: &'a str,
+    half: Half,
     expected: &'static str,
 ) -> Result<(&'a str, Zeroizing<Vec<u8>>), ConfigError> {
-    unbroken(pem)?;
-    let (label, der) =
-        pem_rfc7468::decode_vec(pem.trim().as_bytes()).map_err(|_| rejected(expected))?;
+    let pem = block(pem, half)?;
+    let (label, der) = pem_rfc7468::decode_vec(pem.as_bytes()).map_err(|_| rejected(expected))?;
     Ok((label, Zeroizing::new(der)))
 }

@@ -5,11 +5,8 @@ use std::time::Duration;
 use super::VerifyError;
 use crate::{
     Draft, Fresh, SigningTime, Unit,
-    template::{Eval, HashAlgorithm, Part, Template},
+    template::{Eval, HashAlgorithm, Part, Template, Value},
 };
-
-/// The Unix epoch, for templates without a time.
-pub(super) const EPOCH: SigningTime = SigningTime::EPOCH;
 
 /// Signatures that are tried, of as many as a sender who changes keys has at once.
 const SIGNATURES: usize = 8;
@@ -17,43 +14,79 @@ const SIGNATURES: usize = 8;
 /// What a template has written into a request.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    at: Option<SigningTime>,
-    expires: Option<SigningTime>,
+    pub(super) at: Option<SigningTime>,
+    pub(super) expires: Option<SigningTime>,
     pub(super) window: Option<Duration>,
     pub(super) nonce: Option<u64>,
     pub(super) token: Option<String>,
-    pub(super) signatures: Vec<Vec<u8>>,
+    signatures: Vec<Vec<u8>>,
+    /// Whether there was one that is none.
+    undecoded: bool,
 }
 
 // === impl Read ===
 
 impl Read {
-    /// Reads parts, one after the other. A list of signatures is separated by spaces.
-    pub(super) fn text(
+    /// Reads what was put in one place.
+    pub(super) fn value(
+        &mut self,
+        template: &Template,
+        value: &Value,
+        text: &[u8],
+        draft: &Draft,
+    ) -> Result<(), VerifyError> {
+        match value {
+            Value::Text(parts) => self.text(template, parts, text, draft),
+            Value::Items(items) => self.items(template, items, text, draft),
+            Value::Signatures(prefix) => self.list(template, prefix, text),
+        }
+    }
+
+    /// The signatures of which one has to be right.
+    pub(super) fn signatures(&self) -> Result<&[Vec<u8>], VerifyError> {
+        match (self.signatures.is_empty(), self.undecoded) {
+            (true, true) => Err(VerifyError::Malformed),
+            (true, false) => Err(VerifyError::Missing),
+            (false, _) => Ok(&self.signatures),
+        }
+    }
+
+    /// Reads parts, one after the other.
+    fn text(
         &mut self,
         template: &Template,
         parts: &[Part],
         text: &[u8],
         draft: &Draft,
     ) -> Result<(), VerifyError> {
-        let has_signature = parts.iter().any(|part| matches!(part, Part::Signature));
         let mut rest = text;
-        loop {
-            for part in parts {
-                rest = self.part(template, part, rest, draft)?;
-            }
-            match rest.split_first() {
-                None => return Ok(()),
-                Some((b' ', more)) if has_signature && self.signatures.len() < SIGNATURES => {
-                    rest = more;
-                }
-                Some(_) => return Err(VerifyError::Malformed),
-            }
+        for (at, part) in parts.iter().enumerate() {
+            rest = match (part, parts.get(at + 1)) {
+                (Part::KeyId, next) => key_id(template, next, rest)?,
+                (Part::TokenUuid | Part::TokenHex, None) => self.whole_token(rest)?,
+                _ => self.part(template, part, rest, draft)?,
+            };
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(VerifyError::Malformed)
         }
     }
 
-    /// Reads a list of `name=part`; names that nobody knows are passed over.
-    pub(super) fn items(
+    /// Reads a list of signatures, separated by spaces. Those of other versions are passed over.
+    fn list(&mut self, template: &Template, prefix: &str, text: &[u8]) -> Result<(), VerifyError> {
+        for item in text.split(u8::is_ascii_whitespace) {
+            if let Some(signature) = item.strip_prefix(prefix.as_bytes()) {
+                self.signature(template, signature)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a list of `name=part`; names that nobody knows are passed over, and so is nothing between
+    /// two commas.
+    fn items(
         &mut self,
         template: &Template,
         items: &[(&'static str, Part)],
@@ -63,6 +96,9 @@ impl Read {
         let mut seen = vec![false; items.len()];
         for item in text.split(|&byte| byte == b',') {
             let item = item.trim_ascii();
+            if item.is_empty() && !text.trim_ascii().is_empty() {
+                continue;
+            }
             let Some(equals) = item.iter().position(|&byte| byte == b'=') else {
                 return Err(VerifyError::Malformed);
             };
@@ -71,15 +107,40 @@ impl Read {
             let Some(known) = known else { continue };
             let part = &items[known].1;
             let again = std::mem::replace(&mut seen[known], true);
-            let may_repeat = matches!(part, Part::Signature) && self.signatures.len() < SIGNATURES;
-            if again && !may_repeat || !self.part(template, part, value, draft)?.is_empty() {
-                return Err(VerifyError::Malformed);
+            match part {
+                Part::Signature => self.signature(template, value)?,
+                _ if again => return Err(VerifyError::Malformed),
+                part => self.text(template, std::slice::from_ref(part), value, draft)?,
             }
         }
         if seen.contains(&false) {
             return Err(VerifyError::Missing);
         }
         Ok(())
+    }
+
+    /// Reads one of some signatures. Of a sender who changes keys, one may be in another form.
+    fn signature(&mut self, template: &Template, text: &[u8]) -> Result<(), VerifyError> {
+        if self.signatures.len() == SIGNATURES {
+            return Err(VerifyError::Malformed);
+        }
+        let text = std::str::from_utf8(text).ok();
+        match text.and_then(|text| template.encoding.decode(text)) {
+            Some(signature) => self.signatures.push(signature),
+            None => self.undecoded = true,
+        }
+        Ok(())
+    }
+
+    /// Reads a token behind which there is nothing, whatever it is made of.
+    fn whole_token<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], VerifyError> {
+        let graphic = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
+        let token = std::str::from_utf8(text).ok().filter(|_| graphic);
+        same(
+            &mut self.token,
+            token.ok_or(VerifyError::Malformed)?.to_owned(),
+        )?;
+        Ok(&[])
     }
 
     /// Reads one part, and returns what follows it.
@@ -134,10 +195,7 @@ impl Read {
             }
             Part::Signature => {
                 let (signature, rest) = run(text, |byte| encoding.has(byte));
-                let signature = std::str::from_utf8(signature).ok();
-                let signature = signature.and_then(|signature| encoding.decode(signature));
-                self.signatures
-                    .push(signature.ok_or(VerifyError::Malformed)?);
+                self.signature(template, signature)?;
                 Ok(rest)
             }
             Part::Secret(secret) => {
@@ -152,7 +210,7 @@ impl Read {
             }
             // What both sides know.
             part => {
-                let fresh = Fresh::new(EPOCH);
+                let fresh = Fresh::new(SigningTime::EPOCH);
                 let eval = Eval::new(template, &fresh);
                 let known = eval.collect(std::slice::from_ref(part), draft);
                 let known = known.map_err(|_| VerifyError::Missing)?;
@@ -160,20 +218,28 @@ impl Read {
             }
         }
     }
+}
 
-    /// The time at which it was signed.
-    pub(super) fn time(&self, template: &Template) -> Result<Option<SigningTime>, VerifyError> {
-        match (self.at, self.expires) {
-            (Some(at), _) => Ok(Some(at)),
-            (None, Some(expires)) => {
-                let window = template.window.unwrap_or_default();
-                let at = expires.since_epoch().checked_sub(window);
-                let at = at.map(|at| std::time::UNIX_EPOCH + at);
-                let at = at.and_then(|at| SigningTime::new(at).ok());
-                at.map(Some).ok_or(VerifyError::Malformed)
-            }
-            (None, None) => Ok(None),
+/// Reads the name of a key, which ends where the next part begins.
+fn key_id<'a>(
+    template: &Template,
+    next: Option<&Part>,
+    text: &'a [u8],
+) -> Result<&'a [u8], VerifyError> {
+    let own = template.key_id.expose();
+    let end = match next {
+        None => text.len(),
+        Some(Part::Literal(next)) if !next.is_empty() => {
+            let next = next.as_bytes();
+            let found = text.windows(next.len()).position(|window| window == next);
+            found.ok_or(VerifyError::Malformed)?
         }
+        // It may go on in whatever comes next.
+        Some(_) => own.len(),
+    };
+    match text.split_at_checked(end) {
+        Some((name, rest)) if name == own => Ok(rest),
+        _ => Err(VerifyError::UnknownKey),
     }
 }
 
