@@ -15,8 +15,9 @@ use http_body_util::Full;
 use sha2::Sha256;
 use tower::{BoxError, Layer, Service, ServiceExt};
 use tower_outcome::{
-    Draft, Fresh, Sign, SignError, SignLayer, Template,
-    sign::{Needs, SigningTime, Unit, Validity},
+    Answer, CallContext, ClockOffset, Draft, Fresh, HttpClassifier, Judged, Nonces, Reason, Sign,
+    SignError, SignLayer, Template,
+    sign::{AsyncSign, Needs, Signed, SigningTime, Strict, Unit, Validity},
 };
 
 /// One thing to measure.
@@ -37,6 +38,8 @@ pub(crate) struct Case {
 pub(crate) enum Bound {
     Instructions(f64),
     Ratio(f64),
+    /// Reported where it is exceeded, and no failure.
+    Goal(f64),
 }
 
 /// In the order of the output.
@@ -54,6 +57,48 @@ pub(crate) const ALL: &[Case] = &[
         bound: Some(Bound::Instructions(500.0)),
         beside: None,
         run: |calls, bare| layer(calls, bare, Needs::BODY),
+    },
+    Case {
+        name: "layer_context",
+        about: "the same with the context of a call",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Context),
+    },
+    Case {
+        name: "layer_nonces",
+        about: "with nonces",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Nonces),
+    },
+    Case {
+        name: "layer_strict",
+        about: "with strict nonces",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Strict),
+    },
+    Case {
+        name: "layer_offset",
+        about: "with a clock offset, and a Date to learn from",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Offset),
+    },
+    Case {
+        name: "layer_classifier",
+        about: "with nonces and a classifier",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Classifier),
+    },
+    Case {
+        name: "layer_async",
+        about: "of a signer that has to be asked",
+        bound: None,
+        beside: None,
+        run: |calls, bare| layer_with(calls, bare, With::Async),
     },
     Case {
         name: "hmac_alone",
@@ -74,6 +119,13 @@ pub(crate) const ALL: &[Case] = &[
         about: "the same by Bybit's template",
         bound: Some(Bound::Ratio(1.3)),
         beside: Some("hmac_by_hand"),
+        run: template,
+    },
+    Case {
+        name: "hmac_template_alone",
+        about: "the same beside the crate alone, which writes neither hex nor headers",
+        bound: Some(Bound::Goal(1.3)),
+        beside: Some("hmac_alone"),
         run: template,
     },
 ];
@@ -110,12 +162,13 @@ impl Bound {
     pub(crate) fn verdict(self, instructions: Option<f64>, ratio: Option<f64>) -> String {
         let (value, bound, unit) = match self {
             Self::Instructions(bound) => (instructions, bound, "instr"),
-            Self::Ratio(bound) => (ratio, bound, "x"),
+            Self::Ratio(bound) | Self::Goal(bound) => (ratio, bound, "x"),
         };
-        let kept = match value {
-            Some(value) if value <= bound => "kept",
-            Some(_) => "BROKEN",
-            None => "unknown",
+        let kept = match (value, self) {
+            (Some(value), _) if value <= bound => "kept",
+            (Some(_), Self::Goal(_)) => "EXCEEDED",
+            (Some(_), _) => "BROKEN",
+            (None, _) => "unknown",
         };
         format!("<= {bound} {unit}: {kept}")
     }
@@ -177,6 +230,113 @@ fn layer(calls: u32, bare: bool, needs: Needs) {
         drive(Bare, calls, &body);
     } else {
         drive(layer.layer(Bare), calls, &body);
+    }
+}
+
+/// What a layer has besides a signer that looks at the body.
+#[derive(Clone, Copy)]
+enum With {
+    Context,
+    Nonces,
+    Strict,
+    Offset,
+    Classifier,
+    Async,
+}
+
+/// Signs nothing, and has to be asked.
+struct Asked;
+
+impl AsyncSign for Asked {
+    type Future = Ready<Result<Signed, SignError>>;
+
+    fn needs_async(&self) -> Needs {
+        Needs::BODY
+    }
+
+    fn sign_async(&self, draft: Draft, fresh: Fresh) -> Self::Future {
+        let end = Validity::for_window(fresh.time(), Duration::from_secs(5));
+        ready(Ok(Signed::new(draft, end)))
+    }
+}
+
+/// Answers with a date.
+#[derive(Clone)]
+struct Dated(HeaderValue);
+
+impl<B> Service<Request<B>> for Dated {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = Ready<Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        black_box(&request);
+        let mut response = Response::new(Full::new(Bytes::new()));
+        response.headers_mut().insert(header::DATE, self.0.clone());
+        ready(Ok(response))
+    }
+}
+
+fn layer_with(calls: u32, bare: bool, with: With) {
+    let body = Bytes::from_static(BODY);
+    let origin = "https://venue.example";
+    let builder = || SignLayer::builder(Nothing(Needs::BODY)).origin(origin);
+    let nonces = || Nonces::new(Unit::Millis);
+    let built = "a layer that can work";
+    match with {
+        With::Context => {
+            let context = CallContext::new();
+            let put = move |mut request: Request<Full<Bytes>>| {
+                context.put(request.extensions_mut());
+                request
+            };
+            if bare {
+                drive(Bare.map_request(put), calls, &body);
+            } else {
+                let layer = builder().build().expect(built);
+                drive(layer.layer(Bare).map_request(put), calls, &body);
+            }
+        }
+        With::Offset => {
+            let dated = Dated(HeaderValue::from_static("Tue, 14 Nov 2023 22:13:20 GMT"));
+            if bare {
+                drive(dated, calls, &body);
+            } else {
+                let layer = builder().clock_offset(ClockOffset::new()).build();
+                drive(layer.expect(built).layer(dated), calls, &body);
+            }
+        }
+        _ if bare => drive(Bare, calls, &body),
+        With::Nonces => {
+            let layer = builder().nonces(nonces()).build().expect(built);
+            drive(layer.layer(Bare), calls, &body);
+        }
+        With::Strict => {
+            let strict = Nonces::builder(Unit::Millis).strict(Strict::UntilAnswered);
+            let nonces = strict.build(SigningTime::EPOCH).expect(built);
+            let layer = builder().nonces(nonces).build().expect(built);
+            drive(layer.layer(Bare), calls, &body);
+        }
+        With::Classifier => {
+            let rule = |seen: Judged<'_>| {
+                let skew = seen.head.headers.get("x-error").is_some();
+                skew.then_some(Answer::Rejected {
+                    reason: Reason::ClockSkew,
+                })
+            };
+            let classifier = HttpClassifier::builder().head_rule(rule);
+            let builder = builder().nonces(nonces());
+            let layer = builder.classifier(classifier.build().expect(built)).build();
+            drive(layer.expect(built).layer(Bare), calls, &body);
+        }
+        With::Async => {
+            let layer = SignLayer::new(Asked, origin).expect(built);
+            drive(layer.layer(Bare), calls, &body);
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! cargo bench --bench sign -- --json   an array of objects, for programs
 //! ```
 //!
+//! A bound that is BROKEN makes the run fail; a goal that is EXCEEDED is reported.
+//!
 //! Figures are instructions per call, counted by callgrind, over a bare loop that makes the same
 //! requests; they are `null` without valgrind, which has no SHA extensions, so hashes count in full.
 
@@ -112,6 +114,16 @@ fn main() -> ExitCode {
         println!("{array}");
     } else {
         table(&rows);
+    }
+    let broken = |(row, case): (&Row, &Case)| {
+        let verdict = case
+            .bound
+            .map(|bound| bound.verdict(row.instructions, row.ratio));
+        verdict.is_some_and(|verdict| verdict.ends_with("BROKEN"))
+    };
+    if rows.iter().zip(cases::ALL).any(broken) {
+        eprintln!("error: a bound is BROKEN");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }

@@ -8,12 +8,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Request, Response, request, response};
+use http::{Request, Response, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Decision, Hold, Phase, Reason, Resent, Stamped,
-    Verdict,
+    Attempt, BoxError, CallContext, Classify, Hold, Phase, Stamped, Verdict,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -23,14 +22,17 @@ use crate::{
     body::Reading,
     layer::Config,
     nonces::{Slot, Turn},
+    offset::Resync,
 };
 
 mod attempt;
+mod judged;
 mod payload;
 mod refusal;
 
 use self::{
     attempt::Signing,
+    judged::{judge, publish_end, publish_report},
     payload::{Payload, read},
     refusal::{Refusal, hold_again},
 };
@@ -93,6 +95,8 @@ pin_project! {
 enum Stage {
     /// The body is being read, as far as it is needed.
     Reading,
+    /// The server is asked for its time.
+    Asking(Resync),
     /// Others sign with the same key, and send first.
     Queued(Turn),
     /// It is this request's turn, and the inner service has to be ready.
@@ -170,7 +174,7 @@ where
             let validity = match this.state.as_mut().project() {
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
                 StateProj::Unsigned { stage } => {
-                    // ## Reading => (Queued | Readying | Done)
+                    // ## Reading => (Asking | Queued | Readying | Done)
                     if let Stage::Reading = stage {
                         if let Some(error) = this.refused.take() {
                             this.state.set(State::Done);
@@ -188,6 +192,11 @@ where
                         if let Err(error) = read {
                             break error.into_failure().into();
                         }
+                        *stage = resynced(config);
+                    }
+                    // ## Asking => (Queued | Readying)
+                    if let Stage::Asking(resync) = stage {
+                        ready!(resync.as_mut().poll(cx));
                         *stage = next_in_line(config);
                     }
                     // ## Queued => Readying
@@ -274,7 +283,7 @@ where
                                     *this.draft =
                                         this.kept.take().map(|head| Draft::from_parts(*head, None));
                                     *this.hold = hold_again(this.draft.as_ref(), report.refused);
-                                    let stage = next_in_line(config);
+                                    let stage = resynced(config);
                                     this.state.set(State::Unsigned { stage });
                                     continue;
                                 }
@@ -324,7 +333,7 @@ where
                         *this.resigned = report.refused;
                         *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
                         *this.hold = hold_again(this.draft.as_ref(), report.refused);
-                        let stage = next_in_line(config);
+                        let stage = resynced(config);
                         this.state.set(State::Unsigned { stage });
                         continue;
                     }
@@ -411,7 +420,18 @@ impl Drop for PassOn<'_> {
     }
 }
 
-/// Where a request goes whose body is there, or that is sent once more.
+/// Where a request goes whose body is there, or that is sent once more: to ask for the server's time,
+/// where that is called for, and in line.
+#[inline]
+fn resynced<A, C>(config: &Config<A, C>) -> Stage {
+    let offset = config.offset.as_ref();
+    match offset.and_then(|offset| offset.resync(&config.clock)) {
+        Some(resync) => Stage::Asking(resync),
+        None => next_in_line(config),
+    }
+}
+
+/// Where a request goes that is to be signed.
 #[inline]
 fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
     match config.nonces.as_ref().and_then(crate::Nonces::turn) {
@@ -427,67 +447,6 @@ fn held(draft: Option<&Draft>) -> Option<Hold> {
     Some(context.hold(LAYER, Phase::Queued))
 }
 
-/// Notes what the server had against the time or the nonce, and says whether to send once more.
-#[cold]
-fn judge<A, C>(
-    config: &Config<A, C>,
-    signing: Option<&Signing>,
-    decision: Decision,
-    report: &mut SignReport,
-) -> bool {
-    // An answer of which nobody knows what it means proves nothing.
-    let reason = decision
-        .outcome
-        .reason()
-        .filter(|_| !decision.outcome.is_unknown());
-    report.refused = match reason {
-        Some(Reason::ClockSkew) => Some(Resigned::ClockSkew),
-        Some(Reason::InvalidNonce) => Some(Resigned::InvalidNonce),
-        _ => None,
-    };
-    if let (Some(nonces), Some(nonce)) = (&config.nonces, signing.and_then(Signing::nonce)) {
-        // The rest may have been said before anybody looked at the nonce.
-        let proves = matches!(reason, Some(Reason::Rejected | Reason::Duplicate));
-        if report.refused == Some(Resigned::InvalidNonce) {
-            nonces.refused(nonce);
-        } else if proves || decision.outcome.is_success() {
-            nonces.accepted(nonce);
-        }
-    }
-    // Once, whatever for: another refusal would not be cured by what did not cure the first.
-    if report.resigned.is_some() {
-        return false;
-    }
-    match report.refused {
-        Some(Resigned::ClockSkew) => match (signing, report.offset) {
-            (Some(signing), Some(heard)) => signing.was_wrong(config.skew_evidence, heard),
-            _ => false,
-        },
-        Some(Resigned::InvalidNonce) => {
-            let nonces = config.nonces.as_ref();
-            nonces.is_some_and(|nonces| !nonces.is_stopped())
-        }
-        None => false,
-    }
-}
-
-#[inline]
-fn publish_report(head: &mut response::Parts, report: SignReport) {
-    if report.resigned.is_some() {
-        // Those above have not paid for it.
-        Resent::note(&mut head.extensions);
-    }
-    if report.refused.is_some() || report.resigned.is_some() {
-        head.extensions.insert(report);
-    }
-}
-
-fn publish_end(head: &mut response::Parts, signing: Option<&Signing>) {
-    if let Some(end) = signing.and_then(|signing| signing.valid_until) {
-        head.extensions.insert(end);
-    }
-}
-
 impl<F, S, B, A, C, RB> fmt::Debug for ResponseFuture<F, S, B, A, C, RB>
 where
     A: AsyncSign,
@@ -497,6 +456,7 @@ where
         let state = match &self.state {
             State::Unsigned { stage } => match stage {
                 Stage::Reading => "reading",
+                Stage::Asking(_) => "asking",
                 Stage::Queued(_) => "queued",
                 Stage::Readying => "readying",
             },

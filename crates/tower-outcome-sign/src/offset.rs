@@ -2,25 +2,31 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use http::{HeaderMap, header};
 use tokio::time::Instant;
-use tower_outcome_core::{Clock, ConfigError};
+use tower_outcome_core::{BoxError, Clock, ConfigError};
 
 use crate::SigningTime;
 
 mod interval;
 mod known;
+mod source;
 
-use self::{interval::Interval, known::Known};
+pub(crate) use self::source::Resync;
+use self::{interval::Interval, known::Known, source::Source};
 
 /// How far the server's clock is from this one, as far as its answers tell.
 ///
 /// A cheap handle; clones share. Make one for each server, and give it to every layer that signs for
-/// it.
+/// it. A layer that signs for several [origins](crate::SignLayerBuilder::origin) has one for all of them: if
+/// their clocks differ, give each a layer of its own, or what one teaches is applied to the other.
 ///
 /// An answer that was dated `D`, asked for at `a` and received at `p`, was dated somewhere in between,
 /// so the offset is known to within half the round trip and half the resolution of the date: the
@@ -49,6 +55,7 @@ pub struct ClockOffsetBuilder {
     max_round_trip: Duration,
     max_offset: Duration,
     drift_ppm: u32,
+    source: Option<Arc<Source>>,
 }
 
 /// What is known of the offset at a moment.
@@ -72,6 +79,10 @@ struct State {
     config: ClockOffsetBuilder,
     /// Held for a few arithmetic operations, never across an await.
     known: Mutex<Known>,
+    /// Whether the source has to be asked.
+    is_due: AtomicBool,
+    /// Held by whoever asks it. Never held together with `known`.
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// What one answer says.
@@ -88,9 +99,15 @@ impl ClockOffset {
     /// Creates an offset of which nothing is known, with the defaults of the builder.
     #[must_use]
     pub fn new() -> Self {
+        Self::of(Self::builder())
+    }
+
+    fn of(config: ClockOffsetBuilder) -> Self {
         Self(Arc::new(State {
-            config: Self::builder(),
+            is_due: AtomicBool::new(config.source.is_some()),
+            config,
             known: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -100,6 +117,7 @@ impl ClockOffset {
             max_round_trip: Duration::from_secs(15 * 60),
             max_offset: Duration::from_secs(3 * 86_400),
             drift_ppm: 100,
+            source: None,
         }
     }
 
@@ -133,6 +151,35 @@ impl ClockOffset {
         let server = ask.await?;
         self.observe(wall, start.elapsed(), server, resolution);
         Ok(())
+    }
+
+    /// Waits until the source has been asked, if that is due. One asks, and the others wait for it.
+    #[inline]
+    pub(crate) fn resync(&self, clock: &Arc<dyn Clock>) -> Option<Resync> {
+        if !self.0.is_due.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (this, clock) = (self.clone(), Arc::clone(clock));
+        Some(Box::pin(async move {
+            let state = &*this.0;
+            let _turn = state.asking.lock().await;
+            if !state.is_due.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Some(source) = &state.config.source {
+                // A failure leaves what is known, and the dates of answers to learn from.
+                let _ = this
+                    .measure(&*clock, source.resolution, (source.ask)())
+                    .await;
+            }
+            state.is_due.store(false, Ordering::Relaxed);
+        }))
+    }
+
+    /// A server has refused the time: the source is asked again before anything else is signed.
+    pub(crate) fn suspect(&self) {
+        let has_source = self.0.config.source.is_some();
+        self.0.is_due.store(has_source, Ordering::Relaxed);
     }
 
     /// Returns what is known, if anything.
@@ -221,6 +268,32 @@ impl ClockOffsetBuilder {
         self
     }
 
+    /// Sets who is asked for the server's time, which is told to within `resolution`: an endpoint for it, to
+    /// the millisecond where there is one. Default: nobody, and the `Date` of answers, which has whole seconds,
+    /// has to do.
+    ///
+    /// It is asked before the first request is signed, and again when a classifier says that a server has
+    /// refused the time; otherwise never. The requests that are to be signed meanwhile wait for it, so give
+    /// it a time-out of its own. If it fails, they are signed with what is known.
+    pub fn source<F, E>(
+        mut self,
+        resolution: Duration,
+        ask: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<SystemTime, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.source = Some(Arc::new(Source {
+            resolution,
+            ask: Box::new(move || {
+                let asked = ask();
+                Box::pin(async move { asked.await.map_err(Into::into) })
+            }),
+        }));
+        self
+    }
+
     /// Sets how far the server's clock may be from this one for one answer to be believed: three days
     /// by default, more than a wrong time zone or a wrong day. What is further off, such as a clock that
     /// starts in 1970, is believed when three answers in a row agree.
@@ -250,10 +323,7 @@ impl ClockOffsetBuilder {
                 expected,
             ));
         }
-        Ok(ClockOffset(Arc::new(State {
-            config: self,
-            known: Mutex::default(),
-        })))
+        Ok(ClockOffset::of(self))
     }
 }
 

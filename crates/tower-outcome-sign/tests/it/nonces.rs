@@ -408,25 +408,34 @@ async fn no_date_moves_a_nonce() {
 
 #[expect(clippy::type_complexity, reason = "a closure as a service, spelt out")]
 /// Answers in turn: 400 with an invalid nonce where it says `nonce`, else that status.
-fn in_turn(
+#[derive(Clone)]
+struct InTurn {
     answers: &'static [&'static str],
-) -> impl tower::Service<
-    Request<SignedBody<Full<Bytes>>>,
-    Response = Response<Full<Bytes>>,
-    Error = BoxError,
-    Future = impl Future<Output = Result<Response<Full<Bytes>>, BoxError>>,
-> + Clone {
-    let calls = Arc::new(AtomicUsize::new(0));
-    tower::service_fn(move |_: Request<SignedBody<Full<Bytes>>>| {
-        let call = calls.fetch_add(1, Ordering::SeqCst);
-        async move {
-            let response = match answers[call % answers.len()] {
-                "nonce" => Response::builder().status(400).header("x-error", "nonce"),
-                status => Response::builder().status(status.parse::<u16>().unwrap()),
-            };
-            Ok::<_, BoxError>(response.body(Full::default()).unwrap())
-        }
-    })
+    calls: Arc<AtomicUsize>,
+}
+
+fn in_turn(answers: &'static [&'static str]) -> InTurn {
+    let calls = Arc::default();
+    InTurn { answers, calls }
+}
+
+impl tower::Service<Request<SignedBody<Full<Bytes>>>> for InTurn {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = std::future::Ready<Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<SignedBody<Full<Bytes>>>) -> Self::Future {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let response = match self.answers[call % self.answers.len()] {
+            "nonce" => Response::builder().status(400).header("x-error", "nonce"),
+            status => Response::builder().status(status.parse::<u16>().unwrap()),
+        };
+        std::future::ready(Ok(response.body(Full::default()).unwrap()))
+    }
 }
 
 #[tokio::test]
