@@ -103,7 +103,14 @@ where
                         }
                         if size == 0 {
                             // No copy where it is `Bytes` already.
-                            self.data = Some(data.copy_to_bytes(data.remaining()));
+                            let data = data.copy_to_bytes(data.remaining());
+                            if self.trailers.is_none() && self.body.is_end_stream() {
+                                return Poll::Ready(Ok(Whole {
+                                    data,
+                                    trailers: None,
+                                }));
+                            }
+                            self.data = Some(data);
                         } else {
                             self.append(data);
                         }
