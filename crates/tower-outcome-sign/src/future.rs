@@ -199,7 +199,11 @@ where
                         if let Err(error) = read {
                             break error.into_failure().into();
                         }
-                        *stage = resynced(config);
+                        *stage = if config.waits {
+                            resynced(config)
+                        } else {
+                            Stage::Readying
+                        };
                     }
                     // ## Asking => (Queued | Readying)
                     if let Stage::Asking(resync) = stage {
@@ -225,10 +229,15 @@ where
                     if config.classifier.is_some() && this.resigned.is_none() {
                         *this.kept = Some(Box::new(draft.head().clone()));
                     }
-                    draft.show(this.payload.shown(config));
+                    draft.show(if this.kept.is_some() {
+                        this.payload.shown(config)
+                    } else {
+                        this.payload.lend(config)
+                    });
                     let validity = config.signer.sign_now(draft, &fresh);
                     if validity.is_none() && this.kept.is_none() {
                         *this.kept = Some(Box::new(draft.head().clone()));
+                        this.payload.share(draft.body().ok());
                     }
                     let Some(draft) = kept.take() else {
                         return Poll::Pending;
@@ -380,7 +389,9 @@ where
                 let signed = body.data().filter(|_| config.needs.body());
                 crate::Seal::put(head, signed, added);
             }
-            body.hold(slot);
+            if slot.is_some() {
+                body.hold(slot);
+            }
             let classifier = config.classifier.as_ref();
             let call = classifier.map(|classifier| classifier.glance(head));
             signing.depart(config);

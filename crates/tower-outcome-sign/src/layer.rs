@@ -53,6 +53,8 @@ pub(crate) struct Config<A, C> {
     pub(crate) origins: Origins,
     /// Whether bodies are read before signing.
     pub(crate) collects: bool,
+    /// Whether there may be something to wait for once the body is there.
+    pub(crate) waits: bool,
     pub(crate) needs: Needs,
     pub(crate) body_limit: usize,
     pub(crate) margin: Duration,
@@ -300,6 +302,7 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
             config: Arc::new(Config {
                 origins,
                 collects: needs.body() || self.classifier.is_some(),
+                waits: self.offset.is_some() || self.nonces.is_some(),
                 needs,
                 signer: self.signer,
                 body_limit: self.body_limit,

@@ -30,7 +30,7 @@ pub(super) struct Signing {
 
 impl Signing {
     /// Takes what is new for this signature.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin<A, C>(
         config: &Config<A, C>,
         head: &request::Parts,
