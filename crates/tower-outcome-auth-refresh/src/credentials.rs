@@ -202,6 +202,21 @@ impl Shared {
         self.lock().fresh(|| self.now())
     }
 
+    /// Returns the credential if it is good, and has it refreshed in the background if that is due.
+    ///
+    /// For those who have waited for their place already: who let go of it to wait for a credential
+    /// would have to queue again, and might never get both.
+    pub(crate) fn servable(self: &Arc<Self>) -> Option<Arc<Held>> {
+        if let Some(held) = self.fresh() {
+            return Some(held);
+        }
+        let at = self.now();
+        match self.ask(Want::Any, at) {
+            Step::Use(held) => Some(held),
+            _ => self.lock().good(at).cloned(),
+        }
+    }
+
     /// Returns memory for a copy, used or empty.
     #[inline]
     pub(crate) fn memory(&self) -> Vec<u8> {
@@ -427,7 +442,7 @@ impl Shared {
         held.expiry.is_reached(self.now())
     }
 
-    fn too_late(&self) -> Refusal {
+    pub(crate) fn too_late(&self) -> Refusal {
         Refusal {
             why: self.unavailable(UnavailableKind::Deadline),
             after: None,

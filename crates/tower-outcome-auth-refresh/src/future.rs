@@ -11,6 +11,7 @@ use std::{
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tower_outcome_core::{
     Attempt, BoxError, Classify, Deadline, Decision, NotRetried, Replay, Verdict,
     peek::{Inspect, PeekBody},
@@ -229,11 +230,16 @@ where
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into()));
                         }
-                        match course.shared().fresh() {
+                        let head = course.unsent.as_ref().map(|unsent| &unsent.head);
+                        let deadline = head.and_then(|head| Deadline::of(&head.extensions));
+                        if deadline.is_some_and(|deadline| deadline.is_over(Instant::now())) {
+                            let refusal = course.shared().too_late();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(course::not_sent(refusal)));
+                        }
+                        match course.shared().servable() {
                             Some(held) => course.held = Some(held),
                             None => {
-                                let head = course.unsent.as_ref().map(|unsent| &unsent.head);
-                                let deadline = head.and_then(|head| Deadline::of(&head.extensions));
                                 let obtain = course.shared().obtain(Want::Any, deadline);
                                 course.held = None;
                                 // The ready one is let go of, so that others can have its place.

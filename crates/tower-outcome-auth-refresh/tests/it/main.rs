@@ -9,6 +9,7 @@ mod events;
 mod file_store;
 #[cfg(feature = "oauth2")]
 mod oauth2;
+mod queued;
 mod rejection;
 mod source;
 mod stores;
