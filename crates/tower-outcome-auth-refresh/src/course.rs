@@ -249,6 +249,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         if let Some(held) = &self.held {
             if Self::is_rejection(decision) {
                 let shared = self.shared();
+                shared.lock().doubt(held.generation);
                 shared.observer.rejected(&Rejected {
                     name: &shared.name,
                     generation: held.generation,

@@ -20,7 +20,7 @@ use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 use crate::{
     Attach, Credential, CredentialsBuilder, LoginDue, Observer, Snapshot, Swap, TokenSource,
     Unavailable, UnavailableKind, Waited, Windows,
-    flight::{Flight, Pace, State, Step, Want},
+    flight::{Flight, PATIENCE, Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
     refresh::{self, Unstored},
@@ -363,11 +363,18 @@ impl Shared {
                 Step::Use(held) => return Ok(held),
                 Step::Fail(why, after) => return Err(Refusal { why, after }),
                 Step::Pause(until) => {
-                    *waited = true;
                     let deadline = deadline.map(Deadline::instant);
-                    if deadline.is_some_and(|deadline| deadline <= until) {
-                        return Err(self.too_late());
+                    let left = until.saturating_duration_since(Instant::now());
+                    let is_rejected = matches!(want, Want::NewerThan(_));
+                    if deadline.is_some_and(|deadline| deadline <= until)
+                        || is_rejected && left > PATIENCE
+                    {
+                        return Err(Refusal {
+                            why: self.unavailable(UnavailableKind::Paused),
+                            after: Some(left),
+                        });
                     }
+                    *waited = true;
                     sleep_until(until).await;
                 }
                 Step::Wait(flight) => {

@@ -19,6 +19,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
+    UnavailableKind,
     course::{self, Course, Output, Trail},
     credentials::Obtain,
     flight::Want,
@@ -347,6 +348,7 @@ where
                     match obtained {
                         // The same once more would be rejected once more.
                         Ok(held) if course.is_the_same(&held) => {
+                            course.shared().lock().doubt(held.generation);
                             let report = Course::<S, B, C>::rejected_report(
                                 course.repeatable(),
                                 NotRetried::Outcome,
@@ -363,6 +365,15 @@ where
                                 expiry: None,
                             });
                             this.state.set(State::Returning { returning });
+                        }
+                        // Nothing can be had soon: the rejection is all there is to say.
+                        Err(refusal) if refusal.why.kind() == UnavailableKind::Paused => {
+                            let report = Course::<S, B, C>::rejected_report(
+                                course.repeatable(),
+                                NotRetried::Outcome,
+                            );
+                            let output = Course::<S, B, C>::give_back(rejection, Some(report));
+                            return Poll::Ready(output);
                         }
                         Err(refusal) => {
                             let error =

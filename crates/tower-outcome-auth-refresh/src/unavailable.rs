@@ -24,6 +24,9 @@ pub enum UnavailableKind {
     TimedOut,
     /// The call's own deadline passed while it waited for the refresh, which goes on.
     Deadline,
+    /// No refresh may start yet ([`min_interval`](crate::CredentialsBuilder::min_interval)), and the
+    /// deadline of the call comes before it may.
+    Paused,
     /// The source returned a credential that had expired already.
     Expired,
     /// The source returned a credential that cannot be put on a request.
@@ -122,6 +125,7 @@ impl UnavailableKind {
             Self::Dead => "dead",
             Self::TimedOut => "timed_out",
             Self::Deadline => "deadline",
+            Self::Paused => "paused",
             Self::Expired => "expired",
             Self::Unattachable => "unattachable",
             Self::Store => "store",
@@ -138,6 +142,7 @@ impl UnavailableKind {
             Self::Dead => "a human has to log in",
             Self::TimedOut => "the refresh ran out of time",
             Self::Deadline => "the deadline of the call has passed",
+            Self::Paused => "the last refresh was just now, and the call cannot wait for the next",
             Self::Expired => "what the source returned had expired already",
             Self::Unattachable => "what the source returned cannot be put on a request",
             Self::Store => "the store cannot be used",

@@ -4,6 +4,7 @@
 
 mod cancel;
 mod contract;
+mod doubt;
 mod events;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
