@@ -317,11 +317,10 @@ impl Shared {
         }
         let (step, launch) = state.ask(want, at, self.pace);
         let due = state.login_due(at, self.login_notice);
-        let generation = state.generation();
         drop(state);
         self.tell_login_due(due);
         if let Some(launch) = launch {
-            refresh::start(self, launch, generation);
+            refresh::start(self, launch);
         }
         step
     }

@@ -61,6 +61,8 @@ pub(crate) type Landed = Option<Result<Arc<Held>, Unavailable>>;
 pub(crate) struct Launch {
     pub(crate) id: u64,
     pub(crate) cause: Cause,
+    /// The generation that there is.
+    pub(crate) generation: u64,
     /// What the next credential is fetched with.
     pub(crate) previous: Option<Credential>,
     /// What the server has rejected, which a store must not bring back.
@@ -265,6 +267,7 @@ impl State {
         let launch = Launch {
             id,
             cause,
+            generation: self.generation,
             previous: self.latest.clone(),
             rejected: held.map(|held| held.credential.clone()),
             only_look,
@@ -273,9 +276,12 @@ impl State {
         (flight, launch)
     }
 
-    /// Keeps what the source returned, whatever becomes of it.
-    pub(crate) fn keep(&mut self, credential: &Credential) {
-        self.latest = Some(credential.clone());
+    /// Keeps what the source returned or a store had, whatever becomes of it, unless there has been a
+    /// newer one since.
+    pub(crate) fn keep(&mut self, credential: &Credential, generation: u64) {
+        if self.generation == generation {
+            self.latest = Some(credential.clone());
+        }
     }
 
     /// How many credentials there have been.

@@ -37,6 +37,8 @@ pub enum UnavailableKind {
     Panicked,
     /// The runtime that the refresh ran on is gone or stands still.
     Lost,
+    /// There was a newer credential when the refresh ended: somebody had logged in by hand.
+    Superseded,
     /// The request is part of a refresh, and would have waited for itself.
     Recursive,
     /// There is no tokio runtime to refresh on.
@@ -131,6 +133,7 @@ impl UnavailableKind {
             Self::Store => "store",
             Self::Panicked => "panicked",
             Self::Lost => "lost",
+            Self::Superseded => "superseded",
             Self::Recursive => "recursive",
             Self::NoRuntime => "no_runtime",
         }
@@ -148,6 +151,7 @@ impl UnavailableKind {
             Self::Store => "the store cannot be used",
             Self::Panicked => "the source panicked",
             Self::Lost => "the runtime of the refresh is gone or stands still",
+            Self::Superseded => "a newer credential came in between",
             Self::Recursive => "the refresh went through its own layer",
             Self::NoRuntime => "there is no tokio runtime to refresh on",
         }
