@@ -97,8 +97,8 @@ impl CredentialsBuilder {
     }
 
     /// Sets the least time from the start of one refresh to that of the next. It doubles, up to a
-    /// minute, with each credential that the server rejects without ever having taken it: more log-ins
-    /// would only lock the account.
+    /// minute, with each refresh that does not help those who were rejected: more log-ins would only lock
+    /// the account.
     pub fn min_interval(mut self, interval: Duration) -> Self {
         self.min_interval = interval;
         self

@@ -88,7 +88,11 @@ impl<S, B, C: Classify> Course<S, B, C> {
     /// Whether another credential is what was rejected, all over again.
     pub(crate) fn is_the_same(&self, held: &Held) -> bool {
         let rejected = self.held.as_ref();
-        rejected.is_some_and(|rejected| rejected.headers == held.headers)
+        rejected.is_some_and(|rejected| {
+            rejected.headers == held.headers
+                // What a signer below makes of it may be all that the server sees.
+                && (!self.config.hands_down || rejected.credential.is_as_good_as(&held.credential))
+        })
     }
 
     /// Puts a response together that is not replayed.
@@ -249,6 +253,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         if let Some(held) = &self.held {
             if Self::is_rejection(decision) {
                 let shared = self.shared();
+                shared.lock().doubt(held.generation);
                 shared.observer.rejected(&Rejected {
                     name: &shared.name,
                     generation: held.generation,

@@ -127,6 +127,11 @@ impl Credential {
         self.login_until
     }
 
+    /// Whether a server could not tell it from another one.
+    pub(crate) fn is_as_good_as(&self, other: &Self) -> bool {
+        self.token == other.token && self.fields == other.fields
+    }
+
     /// Puts the end on the wall clock, where other processes can read it.
     #[must_use]
     pub(crate) fn pinned(mut self, by_lifetime: Option<SystemTime>) -> Self {

@@ -20,7 +20,7 @@ use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 use crate::{
     Attach, Credential, CredentialsBuilder, LoginDue, Observer, Snapshot, Swap, TokenSource,
     Unavailable, UnavailableKind, Waited, Windows,
-    flight::{Flight, Pace, State, Step, Want},
+    flight::{Flight, PATIENCE, Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
     refresh::{self, Unstored},
@@ -202,6 +202,21 @@ impl Shared {
         self.lock().fresh(|| self.now())
     }
 
+    /// Returns the credential if it is good, and has it refreshed in the background if that is due.
+    ///
+    /// For those who have waited for their place already: who let go of it to wait for a credential
+    /// would have to queue again, and might never get both.
+    pub(crate) fn servable(self: &Arc<Self>) -> Option<Arc<Held>> {
+        if let Some(held) = self.fresh() {
+            return Some(held);
+        }
+        let at = self.now();
+        match self.ask(Want::Any, at) {
+            Step::Use(held) => Some(held),
+            _ => self.lock().good(at).cloned(),
+        }
+    }
+
     /// Returns memory for a copy, used or empty.
     #[inline]
     pub(crate) fn memory(&self) -> Vec<u8> {
@@ -302,11 +317,10 @@ impl Shared {
         }
         let (step, launch) = state.ask(want, at, self.pace);
         let due = state.login_due(at, self.login_notice);
-        let generation = state.generation();
         drop(state);
         self.tell_login_due(due);
         if let Some(launch) = launch {
-            refresh::start(self, launch, generation);
+            refresh::start(self, launch);
         }
         step
     }
@@ -348,11 +362,18 @@ impl Shared {
                 Step::Use(held) => return Ok(held),
                 Step::Fail(why, after) => return Err(Refusal { why, after }),
                 Step::Pause(until) => {
-                    *waited = true;
                     let deadline = deadline.map(Deadline::instant);
-                    if deadline.is_some_and(|deadline| deadline <= until) {
-                        return Err(self.too_late());
+                    let left = until.saturating_duration_since(Instant::now());
+                    let is_rejected = matches!(want, Want::NewerThan(_));
+                    if deadline.is_some_and(|deadline| deadline <= until)
+                        || is_rejected && left > PATIENCE
+                    {
+                        return Err(Refusal {
+                            why: self.unavailable(UnavailableKind::Paused),
+                            after: Some(left),
+                        });
                     }
+                    *waited = true;
                     sleep_until(until).await;
                 }
                 Step::Wait(flight) => {
@@ -427,7 +448,7 @@ impl Shared {
         held.expiry.is_reached(self.now())
     }
 
-    fn too_late(&self) -> Refusal {
+    pub(crate) fn too_late(&self) -> Refusal {
         Refusal {
             why: self.unavailable(UnavailableKind::Deadline),
             after: None,

@@ -37,8 +37,10 @@ pub(crate) struct State {
     failure: Option<Failed>,
     /// Failures since the last success.
     failures: u32,
-    /// Credentials that the server rejected without ever having taken one, one after the other.
+    /// Refreshes that changed nothing for those who were rejected, one after the other.
     useless: u32,
+    /// Whether the present credential counts among those already.
+    doubted: bool,
     started: Option<Instant>,
 }
 
@@ -59,6 +61,8 @@ pub(crate) type Landed = Option<Result<Arc<Held>, Unavailable>>;
 pub(crate) struct Launch {
     pub(crate) id: u64,
     pub(crate) cause: Cause,
+    /// The generation that there is.
+    pub(crate) generation: u64,
     /// What the next credential is fetched with.
     pub(crate) previous: Option<Credential>,
     /// What the server has rejected, which a store must not bring back.
@@ -115,6 +119,9 @@ const SHORTEST_MEMORY: Duration = Duration::from_secs(1);
 const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 /// Log-ins that the server does not honour are not repeated faster than that in the end.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+/// So long a call waits for the time at which a refresh may start before its rejection is its answer, and
+/// the others for one whose credential was rejected.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// What a refresh may be late by before it counts as lost.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -143,21 +150,21 @@ impl State {
 
     /// Says what whoever asks has to do, and what has to be started.
     pub(crate) fn ask(&mut self, want: Want, at: Moment, pace: Pace) -> (Step, Option<Launch>) {
-        let mut cause = Cause::Missing;
-        if let (Want::NewerThan(generation), Some(held)) = (want, &self.held) {
-            if held.generation <= generation {
-                // The server is right, whatever the clock says.
-                self.rejected = true;
-            }
+        let held = self.held.as_ref().map(|held| held.generation);
+        let unwanted = match want {
+            Want::NewerThan(generation) => held.is_some_and(|held| held <= generation),
+            Want::Any => false,
+        };
+        if unwanted && self.withholds(at, pace) {
+            // The server is right, whatever the clock says.
+            self.rejected = true;
         }
-        if self.held.is_some() {
-            cause = if self.rejected {
-                Cause::Rejected
-            } else {
-                Cause::Expired
-            };
-        }
-        if let Some(held) = self.good(at).cloned() {
+        let cause = match held {
+            None => Cause::Missing,
+            Some(_) if unwanted || self.rejected => Cause::Rejected,
+            Some(_) => Cause::Expired,
+        };
+        if let (Some(held), false) = (self.good(at).cloned(), unwanted) {
             return self.serve(held, at, pace);
         }
         if let Some(flight) = &self.flight {
@@ -215,6 +222,17 @@ impl State {
         (step, Some(launch))
     }
 
+    /// Whether a credential that somebody was rejected with is kept from the others until there is another.
+    ///
+    /// It is not if the last refresh has not helped and others are served with it: then it is what that
+    /// one asks for that the server does not grant. Nor if it would take long: then the server may say.
+    fn withholds(&self, at: Moment, pace: Pace) -> bool {
+        let is_accepted = self.held.as_ref().is_some_and(|held| held.is_accepted());
+        let is_soon = |next: Instant| next.saturating_duration_since(at.mono) <= PATIENCE;
+        (self.useless == 0 || !is_accepted)
+            && (self.flight.is_some() || self.next_start(pace).is_none_or(is_soon))
+    }
+
     /// The instant before which no refresh may start.
     fn next_start(&self, pace: Pace) -> Option<Instant> {
         let factor = 1_u32.checked_shl(self.useless).unwrap_or(u32::MAX);
@@ -244,10 +262,12 @@ impl State {
         };
         self.flight = Some(flight.clone());
         self.started = Some(at.mono);
-        let held = self.held.as_ref().filter(|_| self.rejected);
+        let held = self.held.as_ref();
+        let held = held.filter(|_| self.rejected || cause == Cause::Rejected);
         let launch = Launch {
             id,
             cause,
+            generation: self.generation,
             previous: self.latest.clone(),
             rejected: held.map(|held| held.credential.clone()),
             only_look,
@@ -256,9 +276,12 @@ impl State {
         (flight, launch)
     }
 
-    /// Keeps what the source returned, whatever becomes of it.
-    pub(crate) fn keep(&mut self, credential: &Credential) {
-        self.latest = Some(credential.clone());
+    /// Keeps what the source returned or a store had, whatever becomes of it, unless there has been a
+    /// newer one since.
+    pub(crate) fn keep(&mut self, credential: &Credential, generation: u64) {
+        if self.generation == generation {
+            self.latest = Some(credential.clone());
+        }
     }
 
     /// How many credentials there have been.
@@ -301,17 +324,29 @@ impl State {
         let held = Arc::new(held);
         let was_useless =
             self.rejected && self.held.as_ref().is_some_and(|held| !held.is_accepted());
-        self.useless = if was_useless {
-            self.useless.saturating_add(1)
-        } else {
-            0
-        };
+        if !self.doubted {
+            self.useless = if was_useless {
+                self.useless.saturating_add(1)
+            } else {
+                0
+            };
+        }
+        self.doubted = false;
         self.generation = generation;
         self.held = Some(Arc::clone(&held));
         self.rejected = false;
         self.failure = None;
         self.failures = 0;
         Some(held)
+    }
+
+    /// A call was rejected with a credential that was fetched because it had been rejected before.
+    pub(crate) fn doubt(&mut self, generation: u64) {
+        let held = self.held.as_ref();
+        if held.is_some_and(|held| held.generation == generation) && !self.doubted {
+            self.doubted = true;
+            self.useless = self.useless.saturating_add(1);
+        }
     }
 
     /// A refresh has failed. Returns whether that is when only a human can help any more.
@@ -360,6 +395,7 @@ impl State {
         self.failure = None;
         self.failures = 0;
         self.useless = 0;
+        self.doubted = false;
         self.started = None;
     }
 }

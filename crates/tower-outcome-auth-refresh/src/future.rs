@@ -11,6 +11,7 @@ use std::{
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tower_outcome_core::{
     Attempt, BoxError, Classify, Deadline, Decision, NotRetried, Replay, Verdict,
     peek::{Inspect, PeekBody},
@@ -18,6 +19,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
+    UnavailableKind,
     course::{self, Course, Output, Trail},
     credentials::Obtain,
     flight::Want,
@@ -229,11 +231,16 @@ where
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into()));
                         }
-                        match course.shared().fresh() {
+                        let head = course.unsent.as_ref().map(|unsent| &unsent.head);
+                        let deadline = head.and_then(|head| Deadline::of(&head.extensions));
+                        if deadline.is_some_and(|deadline| deadline.is_over(Instant::now())) {
+                            let refusal = course.shared().too_late();
+                            this.state.set(State::Done);
+                            return Poll::Ready(Err(course::not_sent(refusal)));
+                        }
+                        match course.shared().servable() {
                             Some(held) => course.held = Some(held),
                             None => {
-                                let head = course.unsent.as_ref().map(|unsent| &unsent.head);
-                                let deadline = head.and_then(|head| Deadline::of(&head.extensions));
                                 let obtain = course.shared().obtain(Want::Any, deadline);
                                 course.held = None;
                                 // The ready one is let go of, so that others can have its place.
@@ -341,6 +348,7 @@ where
                     match obtained {
                         // The same once more would be rejected once more.
                         Ok(held) if course.is_the_same(&held) => {
+                            course.shared().lock().doubt(held.generation);
                             let report = Course::<S, B, C>::rejected_report(
                                 course.repeatable(),
                                 NotRetried::Outcome,
@@ -357,6 +365,15 @@ where
                                 expiry: None,
                             });
                             this.state.set(State::Returning { returning });
+                        }
+                        // Nothing can be had soon: the rejection is all there is to say.
+                        Err(refusal) if refusal.why.kind() == UnavailableKind::Paused => {
+                            let report = Course::<S, B, C>::rejected_report(
+                                course.repeatable(),
+                                NotRetried::Outcome,
+                            );
+                            let output = Course::<S, B, C>::give_back(rejection, Some(report));
+                            return Poll::Ready(output);
                         }
                         Err(refusal) => {
                             let error =

@@ -51,14 +51,14 @@ pub(crate) fn is_refreshing(shared: &Arc<Shared>) -> bool {
 }
 
 /// Starts a refresh on the runtime of whoever asks.
-pub(crate) fn start(shared: &Arc<Shared>, mut launch: Launch, generation: u64) {
+pub(crate) fn start(shared: &Arc<Shared>, mut launch: Launch) {
     // NOTE: outside of the state's lock. A runtime that is going down drops the task here and now, and
     // with it the landing, which takes the lock.
     let landing = Landing {
         shared: Arc::clone(shared),
         id: launch.id,
         cause: launch.cause,
-        generation,
+        generation: launch.generation,
         began: Instant::now(),
         land: Some(std::mem::replace(&mut launch.land, watch::channel(None).0)),
     };
@@ -78,7 +78,7 @@ fn identity(shared: &Arc<Shared>) -> usize {
 async fn refresh(shared: &Shared, launch: &Launch) -> Result<Fetched, Unavailable> {
     let timed_out = |_| shared.unavailable(UnavailableKind::TimedOut);
     let Some(store) = &shared.store else {
-        let fetch = fetch(shared, launch.previous.clone());
+        let fetch = fetch(shared, launch.previous.clone(), launch.generation);
         let (credential, asked) = timeout(shared.pace.timeout, fetch)
             .await
             .map_err(timed_out)??;
@@ -88,11 +88,15 @@ async fn refresh(shared: &Shared, launch: &Launch) -> Result<Fetched, Unavailabl
     let timed = timeout(shared.pace.timeout, with_store(shared, store, launch));
     let (guard, found) = timed.await.map_err(timed_out)??;
     let fetched = match found {
-        Found::Adopted(stored) => return adopt(shared, stored),
+        Found::Adopted(stored) => return adopt(shared, stored, launch.generation),
         Found::Fetched(fetched) => fetched,
     };
     // With time of its own: what was fetched is not given up because the fetching took long.
-    let stored = timeout(shared.pace.timeout, persist(shared, store, fetched)).await;
+    let stored = timeout(
+        shared.pace.timeout,
+        persist(shared, store, fetched, launch.generation),
+    )
+    .await;
     drop(guard);
     stored.map_err(timed_out)?
 }
@@ -146,7 +150,7 @@ async fn with_store(
         return Err(shared.last_failure());
     }
     let spent = previous.clone();
-    match fetch(shared, previous).await {
+    match fetch(shared, previous, launch.generation).await {
         Ok((credential, asked)) => {
             let rotated = spent.is_none_or(|spent| {
                 credential.refresh_token().is_some()
@@ -179,6 +183,7 @@ async fn persist(
     shared: &Shared,
     store: &dyn ErasedStore,
     unstored: Unstored,
+    generation: u64,
 ) -> Result<Fetched, Unavailable> {
     let Unstored {
         credential,
@@ -199,7 +204,7 @@ async fn persist(
             // Whoever stored it did not ask for the lock: somebody who logged in by hand.
             Ok(Swap::Changed(Some(stored))) if !is_over(shared, &stored.credential) => {
                 shared.keep_unstored(None);
-                return adopt(shared, stored);
+                return adopt(shared, stored, generation);
             }
             Ok(Swap::Changed(stored)) => {
                 revision = stored.map_or(0, |stored| stored.revision);
@@ -221,12 +226,13 @@ async fn persist(
 async fn fetch(
     shared: &Shared,
     previous: Option<Credential>,
+    generation: u64,
 ) -> Result<(Credential, Moment), Unavailable> {
     let asked = shared.now();
     match shared.source.fetch(previous.clone()).await {
         Ok(credential) => {
             let credential = credential.succeeding(previous.as_ref());
-            shared.lock().keep(&credential);
+            shared.lock().keep(&credential, generation);
             Ok((credential, asked))
         }
         Err(error) => Err(refused(shared, error)),
@@ -243,7 +249,9 @@ fn refused(shared: &Shared, error: FetchError) -> Unavailable {
     Unavailable::build(&shared.name, kind, after, Some(error.into_source()))
 }
 
-fn adopt(shared: &Shared, stored: Stored) -> Result<Fetched, Unavailable> {
+fn adopt(shared: &Shared, stored: Stored, generation: u64) -> Result<Fetched, Unavailable> {
+    // Fit for use or not, its refresh token is the one to go on with.
+    shared.lock().keep(&stored.credential, generation);
     shared.note_revision(stored.revision);
     fit(shared, stored.credential, shared.now(), true)
 }
@@ -317,7 +325,7 @@ impl Landing {
                 adopted,
             } = fetched;
             if !is_welcome {
-                return Err(shared.unavailable(UnavailableKind::Lost));
+                return Err(shared.unavailable(UnavailableKind::Superseded));
             }
             let held = state.take(credential, headers, asked, at, shared.terms());
             let expired = || shared.unavailable(UnavailableKind::Expired);

@@ -24,6 +24,9 @@ pub enum UnavailableKind {
     TimedOut,
     /// The call's own deadline passed while it waited for the refresh, which goes on.
     Deadline,
+    /// No refresh may start yet ([`min_interval`](crate::CredentialsBuilder::min_interval)), and the
+    /// deadline of the call comes before it may.
+    Paused,
     /// The source returned a credential that had expired already.
     Expired,
     /// The source returned a credential that cannot be put on a request.
@@ -34,6 +37,8 @@ pub enum UnavailableKind {
     Panicked,
     /// The runtime that the refresh ran on is gone or stands still.
     Lost,
+    /// There was a newer credential when the refresh ended: somebody had logged in by hand.
+    Superseded,
     /// The request is part of a refresh, and would have waited for itself.
     Recursive,
     /// There is no tokio runtime to refresh on.
@@ -122,11 +127,13 @@ impl UnavailableKind {
             Self::Dead => "dead",
             Self::TimedOut => "timed_out",
             Self::Deadline => "deadline",
+            Self::Paused => "paused",
             Self::Expired => "expired",
             Self::Unattachable => "unattachable",
             Self::Store => "store",
             Self::Panicked => "panicked",
             Self::Lost => "lost",
+            Self::Superseded => "superseded",
             Self::Recursive => "recursive",
             Self::NoRuntime => "no_runtime",
         }
@@ -138,11 +145,13 @@ impl UnavailableKind {
             Self::Dead => "a human has to log in",
             Self::TimedOut => "the refresh ran out of time",
             Self::Deadline => "the deadline of the call has passed",
+            Self::Paused => "the last refresh was just now, and the call cannot wait for the next",
             Self::Expired => "what the source returned had expired already",
             Self::Unattachable => "what the source returned cannot be put on a request",
             Self::Store => "the store cannot be used",
             Self::Panicked => "the source panicked",
             Self::Lost => "the runtime of the refresh is gone or stands still",
+            Self::Superseded => "a newer credential came in between",
             Self::Recursive => "the refresh went through its own layer",
             Self::NoRuntime => "there is no tokio runtime to refresh on",
         }

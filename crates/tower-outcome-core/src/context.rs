@@ -9,7 +9,7 @@ use http::{Extensions, HeaderValue};
 
 use crate::{
     Answer, Attempt, AttemptWitness, BoxError, Deadline, Delivery, Failure, Outcome, Reason,
-    Repeatable, Stage, ValidUntil,
+    Repeatable, ValidUntil, carried::Carried,
 };
 
 /// What layers tell each other about a call while it lasts.
@@ -63,21 +63,6 @@ pub struct GivenUp {
     pub delivery: Delivery,
     /// The outcome of the last attempt, if the call was between two.
     pub last: Option<Outcome>,
-}
-
-/// What of this family a request carries in its extensions: one thing, so that one look finds all.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Carried {
-    pub(crate) context: Option<CallContext>,
-    /// The mark of the lowest layer that the request has passed.
-    pub(crate) stamp: Option<Arc<Stamp>>,
-}
-
-/// The mark of a layer, and of all above it.
-#[derive(Debug)]
-pub(crate) struct Stamp {
-    pub(crate) stage: Stage,
-    pub(crate) above: Option<Arc<Self>>,
 }
 
 #[derive(Debug, Default)]
@@ -352,19 +337,6 @@ impl CallContext {
 
     fn course(&self) -> MutexGuard<'_, Course> {
         self.0.course.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Carried ===
-
-impl Carried {
-    #[inline]
-    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
-        // Mostly there are none, and then nothing is looked up.
-        if extensions.is_empty() {
-            return None;
-        }
-        extensions.get::<Self>()
     }
 }
 

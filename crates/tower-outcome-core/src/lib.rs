@@ -3,6 +3,7 @@
 mod answer;
 mod attempt;
 mod broken_body;
+mod carried;
 mod classify;
 mod clock;
 mod config;

@@ -13,7 +13,7 @@ use http::Extensions;
 
 use crate::{
     BoxError, Delivery, Failure, Outcome, Reason,
-    context::{Carried, Stamp},
+    carried::{Carried, Stamp},
 };
 
 /// A layer's place in a stack, in the order that works: the first is the outermost.

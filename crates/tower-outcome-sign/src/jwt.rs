@@ -6,7 +6,7 @@ use base64ct::{Base64UrlUnpadded, Encoding};
 use http::{HeaderValue, header::AUTHORIZATION};
 use tower_outcome_core::ConfigError;
 
-use crate::{Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, origin::host};
+use crate::{Draft, Fresh, Needs, Sign, SignError, SigningTime, Unit, Validity, host::host};
 
 mod json;
 mod key;

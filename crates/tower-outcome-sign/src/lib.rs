@@ -7,6 +7,14 @@ mod draft;
 mod error;
 mod fresh;
 mod future;
+#[cfg(any(
+    feature = "aws-sigv4",
+    feature = "ecdsa",
+    feature = "ed25519",
+    feature = "hmac",
+    feature = "rsa"
+))]
+mod host;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod layer;

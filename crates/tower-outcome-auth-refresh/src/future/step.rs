@@ -155,7 +155,7 @@ where
         return Poll::Ready(Err(NotRetried::Deadline));
     }
     if returning.expiry.is_some() {
-        if let Some(held) = course.shared().fresh() {
+        if let Some(held) = course.shared().servable() {
             returning.held = held;
         }
     }

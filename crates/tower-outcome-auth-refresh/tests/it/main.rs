@@ -4,11 +4,13 @@
 
 mod cancel;
 mod contract;
+mod doubt;
 mod events;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
 #[cfg(feature = "oauth2")]
 mod oauth2;
+mod queued;
 mod rejection;
 mod source;
 mod stores;

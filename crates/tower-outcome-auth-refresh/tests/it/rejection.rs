@@ -227,6 +227,7 @@ async fn credentials_that_are_never_taken_are_fetched_ever_more_seldom() {
     let start = tokio::time::Instant::now();
     while start.elapsed() < MINUTE * 10 {
         assert_eq!(stage.call().await, Ok(401));
+        stage.pass(SECOND / 10).await;
     }
     // 1 + 2 + 4 + ... s, then one a minute.
     assert!(
@@ -436,4 +437,26 @@ async fn a_signer_below_gets_the_credential_of_this_very_attempt() {
         .build();
     layer.layer(signer).oneshot(post()).await.unwrap();
     assert_eq!(*generations.lock().unwrap(), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_no_header_is_replayed_too_and_only_if_it_is_another_one() {
+    let key = |id: &str| Say::Exactly(Credential::new("token").with_field("id", id));
+    for (second, expected) in [("new", 200), ("old", 401)] {
+        let source = Source::new([key("old"), key(second)]);
+        let stage = Stage::with(source, Venue::default(), |builder| {
+            builder.attach(|_: &Credential| Ok(Vec::new()))
+        });
+        let signer = tower::service_fn(move |request: Req| {
+            let snapshot: &Snapshot = request.extensions().get().unwrap();
+            let id = snapshot.credential().field("id").unwrap();
+            let code = if id.expose() == "new" { 200 } else { 401 };
+            async move { Ok::<_, tower_outcome_core::BoxError>(status(code)) }
+        });
+        let layer = AuthRefreshLayer::builder(stage.credentials.clone())
+            .hands_down(true)
+            .build();
+        let response = layer.layer(signer).oneshot(post()).await.unwrap();
+        assert_eq!(response.status(), expected);
+    }
 }

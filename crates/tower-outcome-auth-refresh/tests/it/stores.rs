@@ -312,3 +312,28 @@ async fn two_audiences_that_spend_one_refresh_token_take_turns() {
     assert_eq!(orders.unwrap().credential().token().expose(), "orders");
     assert_eq!(charts.unwrap().credential().token().expose(), "charts");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_refresh_token_of_one_that_is_adopted_and_cannot_be_attached_is_the_one_to_go_on_with()
+{
+    let store = MemoryStore::new();
+    let first = Credential::new("first")
+        .with_refresh_token("spent")
+        .with_lifetime(MINUTE);
+    let source = Source::new([Say::Exactly(first), Say::Token(None)]);
+    let stage = on(store.clone(), source);
+    assert_eq!(stage.call().await, Ok(200));
+    stage.pass(MINUTE).await;
+    // Another process has refreshed meanwhile, and got something odd.
+    let theirs = Credential::new("").with_refresh_token("rotated");
+    store.compare_and_set(1, theirs).await.unwrap();
+    assert_eq!(stage.call().await, Err(UnavailableKind::Unattachable));
+    assert_eq!(stage.source.calls(), 1);
+    stage.pass(SECOND * 5).await;
+    // It has no end, and is looked at again; what matters is what is spent.
+    stage.credentials.try_again();
+    assert_eq!(stage.call().await, Ok(200));
+    let previous = stage.source.previous();
+    let spent = previous.last().unwrap().as_ref().unwrap().refresh_token();
+    assert_eq!(spent.unwrap().expose(), "rotated");
+}

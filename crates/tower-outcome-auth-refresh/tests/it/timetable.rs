@@ -268,7 +268,9 @@ async fn a_call_does_not_wait_for_what_its_deadline_rules_out() {
     let error = tower::ServiceExt::oneshot(stage.service.clone(), order)
         .await
         .unwrap_err();
-    assert_eq!(kind(&error), UnavailableKind::Deadline);
+    assert_eq!(kind(&error), UnavailableKind::Paused);
+    let failure = tower_outcome_core::Failure::of(&*error).unwrap();
+    assert_eq!(failure.outcome().after().unwrap().delay(), SECOND * 8);
     assert!(start.elapsed().is_zero());
 }
 

@@ -11,7 +11,7 @@ use http::{
 use crate::{
     Draft, SignError,
     draft::escape,
-    origin::{one_host, without_port},
+    host::{one_host, without_port},
 };
 
 /// What is for the next hop alone, or what proxies and tracing below may change.

@@ -6,7 +6,7 @@ use super::{
     component::{Component, Covered, Form, What, escaped},
     fields::{Fields, combined, dictionary, member},
 };
-use crate::{SignError, origin::without_port, template::unescaped};
+use crate::{SignError, host::without_port, template::unescaped};
 
 /// A request, and what is known about it besides.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::{HashAlgorithm, Part, Template, lifetime::end_in};
 use crate::{
     Draft, Fresh, SignError, SignErrorKind, SigningTime, Unit,
-    origin::{host, one_host},
+    host::{host, one_host},
 };
 
 /// What parts stand for, in one attempt.

@@ -6,7 +6,10 @@
 mod aws;
 mod clock;
 mod jwt;
-#[cfg(any(feature = "ecdsa", feature = "rsa"))]
+#[cfg(all(
+    any(feature = "ecdsa", feature = "rsa"),
+    feature = "message-signatures"
+))]
 mod keys;
 mod layer;
 #[cfg(feature = "message-signatures")]

@@ -406,7 +406,6 @@ async fn no_date_moves_a_nonce() {
     }
 }
 
-#[expect(clippy::type_complexity, reason = "a closure as a service, spelt out")]
 /// Answers in turn: 400 with an invalid nonce where it says `nonce`, else that status.
 #[derive(Clone)]
 struct InTurn {
