@@ -78,7 +78,7 @@ pin_project! {
     enum State<F, G, T, RB> {
         // The stack cannot work.
         Refused { error: Option<BoxError> },
-        // Nothing has been signed. The draft is there until the next state.
+        // It has not been sent. The draft is there until the next state.
         Unsigned { stage: Stage, draft: Option<Draft> },
         // The signer has to wait for something.
         Signing { #[pin] signed: G },
@@ -172,7 +172,7 @@ where
             if let Some(refusal) = this.refusal {
                 refusal.read(cx);
             }
-            let (mut draft, validity) = match this.state.as_mut().project() {
+            let validity = match this.state.as_mut().project() {
                 // ## Refused => Done
                 StateProj::Refused { error } => {
                     let Some(error) = error.take() else {
@@ -239,15 +239,15 @@ where
                         *this.kept = Some(Box::new(draft.head().clone()));
                         this.payload.share(draft.body().ok());
                     }
-                    let Some(draft) = kept.take() else {
-                        return Poll::Pending;
-                    };
                     match validity {
-                        Some(Ok(validity)) => (draft, validity),
+                        Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
                             break error.into_failure().into();
                         }
                         None => {
+                            let Some(draft) = kept.take() else {
+                                return Poll::Pending;
+                            };
                             let signed = config.signer.sign_async(draft, fresh);
                             this.state.set(State::Signing { signed });
                             continue;
@@ -256,23 +256,31 @@ where
                 }
                 // ## Signing => (Signing | Sending | Done)
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
-                    Ok(signed) => (signed.draft, signed.validity),
+                    Ok(signed) => {
+                        let (stage, draft) = (Stage::Readying, Some(signed.draft));
+                        this.state.set(State::Unsigned { stage, draft });
+                        signed.validity
+                    }
                     Err(error) => {
                         break error.into_failure().into();
                     }
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
-                    let result = ready!(future.poll(cx));
-                    *slot = None;
-                    let response = match result {
+                    let response = match ready!(future.poll(cx)) {
                         Ok(response) => response,
                         Err(error) => {
+                            *slot = None;
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into()));
                         }
                     };
+                    *slot = None;
                     this.stamped.answered();
+                    if !config.listens {
+                        this.state.set(State::Done);
+                        return Poll::Ready(Ok(response.map(PeekBody::new)));
+                    }
                     let (mut head, body) = response.into_parts();
                     let signing = this.signing.as_mut();
                     let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
@@ -375,6 +383,12 @@ where
                     }
                 }
             }
+            let StateProj::Unsigned { draft: signed, .. } = this.state.as_mut().project() else {
+                return Poll::Pending;
+            };
+            let Some(draft) = signed.as_mut() else {
+                return Poll::Pending;
+            };
             #[cfg(debug_assertions)]
             let added = draft.take_added();
             let data = draft.take_body();
@@ -409,6 +423,9 @@ where
             if this.refusal.is_some() {
                 *this.refusal = None;
             }
+            let Some(draft) = signed.take() else {
+                return Poll::Pending;
+            };
             let request = Request::from_parts(draft.into_head(), body);
             let future = this.service.call(request);
             this.state.set(State::Sending { future, call });

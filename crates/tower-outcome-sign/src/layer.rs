@@ -55,6 +55,8 @@ pub(crate) struct Config<A, C> {
     pub(crate) collects: bool,
     /// Whether there may be something to wait for once the body is there.
     pub(crate) waits: bool,
+    /// Whether anything is read in or put into an answer.
+    pub(crate) listens: bool,
     pub(crate) needs: Needs,
     pub(crate) body_limit: usize,
     pub(crate) margin: Duration,
@@ -303,6 +305,7 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
                 origins,
                 collects: needs.body() || self.classifier.is_some(),
                 waits: self.offset.is_some() || self.nonces.is_some(),
+                listens: self.offset.is_some() || self.classifier.is_some() || self.publishes,
                 needs,
                 signer: self.signer,
                 body_limit: self.body_limit,

@@ -60,15 +60,13 @@ impl<B> Payload<B> {
         if !config.needs.body() {
             return None;
         }
-        match std::mem::replace(self, Self::Gone) {
-            Self::Whole(Whole { data, trailers }) => {
-                *self = Self::Lent(trailers);
-                Some(data)
-            }
-            other => {
-                *self = other;
-                None
-            }
+        let Self::Whole(whole) = self else {
+            return None;
+        };
+        let lent = Self::Lent(whole.trailers.take());
+        match std::mem::replace(self, lent) {
+            Self::Whole(whole) => Some(whole.data),
+            _ => None,
         }
     }
 
