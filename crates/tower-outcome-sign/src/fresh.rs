@@ -71,6 +71,22 @@ impl Fresh {
         self
     }
 
+    pub(crate) const fn set_nonce(&mut self, nonce: Nonce) {
+        self.nonce = Some(nonce);
+    }
+
+    pub(crate) fn set_token(&mut self, token: Token) {
+        self.token = Some(token);
+    }
+
+    pub(crate) const fn set_time_left(&mut self, left: Duration) {
+        self.left = Some(left);
+    }
+
+    pub(crate) const fn given_nonce(&self) -> Option<Nonce> {
+        self.nonce
+    }
+
     /// Returns the time of this attempt, as the server is believed to see it.
     #[must_use]
     pub const fn time(&self) -> SigningTime {

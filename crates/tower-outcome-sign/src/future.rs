@@ -18,7 +18,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    AsyncSign, Draft, Resigned, SignErrorKind, SignReport, SignedBody,
+    AsyncSign, Draft, Fresh, Resigned, SignError, SignErrorKind, SignReport, SignedBody,
     body::Reading,
     layer::Config,
     nonces::{Slot, Turn},
@@ -31,7 +31,7 @@ mod payload;
 mod refusal;
 
 use self::{
-    attempt::Signing,
+    attempt::{Signing, fill, time_of},
     judged::{judge, publish_end, publish_report},
     payload::{Payload, read},
     refusal::{Refusal, hold_again},
@@ -189,10 +189,12 @@ where
                     // ## Reading => (Asking | Queued | Readying | Done)
                     if let Stage::Reading = stage {
                         if this.hold.is_none() {
-                            *this.hold = held(draft);
+                            if let Some(held) = held(draft) {
+                                *this.hold = Some(held);
+                            }
                         }
                         let read = if config.origins.contains(draft.head()) {
-                            ready!(read(config, this.payload, cx))
+                            ready!(read(config, this.payload, draft, cx))
                         } else {
                             Err(SignErrorKind::Origin.into())
                         };
@@ -219,21 +221,21 @@ where
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
                         break error.into();
                     }
-                    let (signing, fresh) = match Signing::begin(config, draft.head()) {
-                        Ok(begun) => begun,
-                        Err(error) => {
-                            break error.into_failure().into();
-                        }
+                    let wall = config.clock.now();
+                    let mut fresh = match time_of(config, wall) {
+                        Ok(time) => Fresh::new(time),
+                        Err(error) => break error.into_failure().into(),
                     };
-                    *this.signing = Some(signing);
-                    if config.classifier.is_some() && this.resigned.is_none() {
-                        *this.kept = Some(Box::new(draft.head().clone()));
+                    if let Err(error) = fill(config, draft.head(), wall, &mut fresh) {
+                        break error.into_failure().into();
                     }
-                    draft.show(if this.kept.is_some() {
-                        this.payload.shown(config)
-                    } else {
-                        this.payload.lend(config)
-                    });
+                    *this.signing = Some(Signing::new(&fresh));
+                    if config.classifier.is_some() {
+                        if this.resigned.is_none() {
+                            *this.kept = Some(Box::new(draft.head().clone()));
+                        }
+                        draft.show(this.payload.shown(config));
+                    }
                     let validity = config.signer.sign_now(draft, &fresh);
                     if validity.is_none() && this.kept.is_none() {
                         *this.kept = Some(Box::new(draft.head().clone()));
@@ -395,7 +397,8 @@ where
             let head = draft.head_mut();
             let may_resign = config.classifier.is_some() && this.resigned.is_none();
             let Some(mut body) = this.payload.take(data, may_resign, config.collects) else {
-                return Poll::Pending;
+                // The signer has put another draft in the place of its own.
+                break SignError::missing("body").into_failure().into();
             };
             signing.publish(config, validity, head);
             #[cfg(debug_assertions)]

@@ -29,41 +29,28 @@ pub(super) struct Signing {
 // === impl Signing ===
 
 impl Signing {
-    /// Takes what is new for this signature.
-    #[inline(always)]
+    #[inline]
+    pub(super) const fn new(fresh: &Fresh) -> Self {
+        Self {
+            time: fresh.time(),
+            nonce: fresh.given_nonce(),
+            count: 1,
+            sent: None,
+            is_learned: false,
+            valid_until: None,
+        }
+    }
+
+    /// Takes what is new for another signature.
+    #[cold]
     pub(super) fn begin<A, C>(
         config: &Config<A, C>,
         head: &request::Parts,
     ) -> Result<(Self, Fresh), SignError> {
         let wall = config.clock.now();
-        let time = SigningTime::new(corrected(config, wall))?;
-        let mut fresh = Fresh::new(time);
-        let mut nonce = None;
-        if let Some(nonces) = &config.nonces {
-            // Never the corrected time: a server forgets no nonce, and a wrong date would raise the key
-            // for good.
-            let issued = nonces.issue(SigningTime::new(wall)?)?;
-            nonce = Some(issued);
-            fresh = fresh.with_nonce(issued);
-        }
-        if config.needs.token() {
-            let half = || u128::from(config.random.next_u64());
-            fresh = fresh.with_token(Token::random(half() << 64 | half()));
-        }
-        if !head.extensions.is_empty() {
-            if let Some(deadline) = Deadline::of(&head.extensions) {
-                fresh = fresh.with_time_left(deadline.remaining(Instant::now()));
-            }
-        }
-        let signing = Self {
-            time,
-            nonce,
-            count: 1,
-            sent: None,
-            is_learned: false,
-            valid_until: None,
-        };
-        Ok((signing, fresh))
+        let mut fresh = Fresh::new(time_of(config, wall)?);
+        fill(config, head, wall, &mut fresh)?;
+        Ok((Self::new(&fresh), fresh))
     }
 
     pub(super) const fn nonce(&self) -> Option<Nonce> {
@@ -160,6 +147,51 @@ impl Signing {
         let least = i128::try_from(least.as_nanos()).unwrap_or(i128::MAX);
         wrong > heard.error.max(least)
     }
+}
+
+/// The time that goes into a signature.
+#[inline]
+pub(super) fn time_of<A, C>(
+    config: &Config<A, C>,
+    wall: SystemTime,
+) -> Result<SigningTime, SignError> {
+    SigningTime::new(corrected(config, wall))
+}
+
+/// Takes what is new for a signature besides the time, where there is anything.
+#[inline]
+pub(super) fn fill<A, C>(
+    config: &Config<A, C>,
+    head: &request::Parts,
+    wall: SystemTime,
+    fresh: &mut Fresh,
+) -> Result<(), SignError> {
+    // Mostly there is nothing.
+    if config.nonces.is_none() && !config.needs.token() && head.extensions.is_empty() {
+        return Ok(());
+    }
+    fill_up(config, head, wall, fresh)
+}
+
+fn fill_up<A, C>(
+    config: &Config<A, C>,
+    head: &request::Parts,
+    wall: SystemTime,
+    fresh: &mut Fresh,
+) -> Result<(), SignError> {
+    if let Some(nonces) = &config.nonces {
+        // Never the corrected time: a server forgets no nonce, and a wrong date would raise the key
+        // for good.
+        fresh.set_nonce(nonces.issue(SigningTime::new(wall)?)?);
+    }
+    if config.needs.token() {
+        let half = || u128::from(config.random.next_u64());
+        fresh.set_token(Token::random(half() << 64 | half()));
+    }
+    if let Some(deadline) = Deadline::of(&head.extensions) {
+        fresh.set_time_left(deadline.remaining(Instant::now()));
+    }
+    Ok(())
 }
 
 /// What the wall clock shows, corrected towards the server's.

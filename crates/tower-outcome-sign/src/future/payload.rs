@@ -8,7 +8,7 @@ use http_body::Body;
 use tower_outcome_core::BoxError;
 
 use crate::{
-    SignError, SignedBody,
+    Draft, SignError, SignedBody,
     body::{Reading, Whole},
     layer::Config,
 };
@@ -17,7 +17,7 @@ use crate::{
 pub(super) enum Payload<B> {
     Reading(Reading<B>),
     Whole(Whole),
-    /// The data is with the signer, who is not asked twice.
+    /// The data is in the draft.
     Lent(Option<Box<HeaderMap>>),
     Gone,
 }
@@ -27,6 +27,7 @@ pub(super) enum Payload<B> {
 pub(super) fn read<A, C, B>(
     config: &Config<A, C>,
     payload: &mut Payload<B>,
+    draft: &mut Draft,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), SignError>>
 where
@@ -35,6 +36,11 @@ where
 {
     if let (true, Payload::Reading(reading)) = (config.collects, &mut *payload) {
         match ready!(reading.poll_whole(cx, config.body_limit)) {
+            // Without a classifier it is not sent twice, and mostly not signed twice.
+            Ok(whole) if config.needs.body() && config.classifier.is_none() => {
+                *payload = Payload::Lent(whole.trailers);
+                draft.show(Some(whole.data));
+            }
             Ok(whole) => *payload = Payload::Whole(whole),
             Err(error) => return Poll::Ready(Err(error)),
         }
@@ -54,22 +60,6 @@ impl<B> Payload<B> {
         }
     }
 
-    /// Gives the signer what it is shown, for good.
-    #[inline]
-    pub(super) fn lend<A, C>(&mut self, config: &Config<A, C>) -> Option<Bytes> {
-        if !config.needs.body() {
-            return None;
-        }
-        let Self::Whole(whole) = self else {
-            return None;
-        };
-        let lent = Self::Lent(whole.trailers.take());
-        match std::mem::replace(self, lent) {
-            Self::Whole(whole) => Some(whole.data),
-            _ => None,
-        }
-    }
-
     /// Keeps what the signer was given, who may be asked twice.
     pub(super) fn share(&mut self, data: Option<&Bytes>) {
         if let (Self::Lent(trailers), Some(data)) = (&mut *self, data) {
@@ -79,7 +69,7 @@ impl<B> Payload<B> {
     }
 
     /// Makes the body that is sent, with the data that the signer left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(
         &mut self,
         data: Option<Bytes>,
@@ -87,17 +77,17 @@ impl<B> Payload<B> {
         whole: bool,
     ) -> Option<SignedBody<B>> {
         let own = match self {
+            Self::Lent(trailers) => {
+                let (data, trailers) = (data?, trailers.take());
+                return Some(SignedBody::whole(Whole { data, trailers }));
+            }
             Self::Whole(own) if keep && whole => own.clone(),
             _ => match std::mem::replace(self, Self::Gone) {
-                Self::Lent(trailers) => {
-                    let data = data?;
-                    return Some(SignedBody::whole(Whole { data, trailers }));
-                }
                 Self::Whole(own) => own,
                 Self::Reading(reading) => {
                     return Some(SignedBody::streamed(reading.into_body()));
                 }
-                Self::Gone => return None,
+                Self::Lent(_) | Self::Gone => return None,
             },
         };
         Some(SignedBody::whole(match data {
