@@ -12,7 +12,7 @@ use http::{Request, Response, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_outcome_core::{
-    Attempt, BoxError, CallContext, Classify, Hold, Phase, Stamped, Verdict,
+    BoxError, CallContext, Classify, Hold, Phase, Stamped,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -25,6 +25,7 @@ use crate::{
     offset::Resync,
 };
 
+mod answer;
 mod attempt;
 mod judged;
 mod payload;
@@ -32,9 +33,8 @@ mod refusal;
 
 use self::{
     attempt::{Signing, fill, time_of},
-    judged::{judge, publish_end, publish_report},
     payload::{Payload, read},
-    refusal::{Refusal, hold_again},
+    refusal::Refusal,
 };
 
 /// The name of the layer in a context.
@@ -103,7 +103,10 @@ enum Stage {
 }
 
 /// The turn of a key, which a panic passes on.
-struct PassOn<'a>(&'a mut Option<Slot>);
+struct PassOn<'a, F, S, B, A, C, RB>(Pin<&'a mut ResponseFuture<F, S, B, A, C, RB>>)
+where
+    A: AsyncSign,
+    C: Classify;
 
 // === impl ResponseFuture ===
 
@@ -163,12 +166,12 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let config = &**this.config;
         // A signer or a service below that panics keeps the turn of the key from nobody.
-        let turn = PassOn(this.slot);
-        let slot = &mut *turn.0;
+        let mut own = PassOn(self);
         let error: BoxError = loop {
+            let mut this = own.0.as_mut().project();
+            let config = &**this.config;
+            let slot = &mut *this.slot;
             if let Some(refusal) = this.refusal {
                 refusal.read(cx);
             }
@@ -283,82 +286,17 @@ where
                         this.state.set(State::Done);
                         return Poll::Ready(Ok(response.map(PeekBody::new)));
                     }
-                    let (mut head, body) = response.into_parts();
-                    let signing = this.signing.as_mut();
-                    let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
-                    let mut report = SignReport {
-                        resigned: *this.resigned,
-                        refused: None,
-                        offset,
-                    };
-                    if let (Some(classifier), Some(call)) = (&config.classifier, call.take()) {
-                        match classifier.response(&call, Attempt::FIRST, &head) {
-                            Verdict::Decided(decision) => {
-                                if judge(config, this.signing.as_ref(), decision, &mut report) {
-                                    publish_report(&mut head, report);
-                                    if config.publishes {
-                                        publish_end(&mut head, this.signing.as_ref());
-                                    }
-                                    *this.refusal = Some(Refusal::new(head, PeekBody::new(body)));
-                                    *this.resigned = report.refused;
-                                    let draft = again(this.kept);
-                                    *this.hold = hold_again(draft.as_ref(), report.refused);
-                                    let stage = resynced(config);
-                                    this.state.set(State::Unsigned { stage, draft });
-                                    continue;
-                                }
-                            }
-                            verdict => {
-                                let inspect = Box::new(Inspect::new(head, body, verdict));
-                                this.state.set(State::Inspecting {
-                                    inspect,
-                                    call,
-                                    report,
-                                });
-                                continue;
-                            }
-                        }
-                        publish_report(&mut head, report);
+                    let call = call.take();
+                    match own.0.as_mut().listen(response, call) {
+                        Some(response) => return Poll::Ready(Ok(response)),
+                        None => continue,
                     }
-                    if config.publishes {
-                        publish_end(&mut head, this.signing.as_ref());
-                    }
-                    this.state.set(State::Done);
-                    return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
                 }
                 // ## Inspecting => (Unsigned | Done)
-                StateProj::Inspecting { inspect, call, .. } => {
-                    let decision = match &config.classifier {
-                        Some(classifier) => {
-                            ready!(inspect.poll_decision(cx, classifier, call, Attempt::FIRST))
-                        }
-                        None => unreachable!("only a classifier asks for a body"),
-                    };
-                    let StateOwned::Inspecting {
-                        inspect,
-                        mut report,
-                        ..
-                    } = this.state.as_mut().project_replace(State::Done)
-                    else {
-                        unreachable!("it was inspecting a line above");
-                    };
-                    let resends = judge(config, this.signing.as_ref(), decision, &mut report);
-                    let (mut head, body) = inspect.into_parts();
-                    publish_report(&mut head, report);
-                    if config.publishes {
-                        publish_end(&mut head, this.signing.as_ref());
-                    }
-                    if resends {
-                        *this.refusal = Some(Refusal::new(head, body));
-                        *this.resigned = report.refused;
-                        let draft = again(this.kept);
-                        *this.hold = hold_again(draft.as_ref(), report.refused);
-                        let stage = resynced(config);
-                        this.state.set(State::Unsigned { stage, draft });
-                        continue;
-                    }
-                    return Poll::Ready(Ok(Response::from_parts(head, body)));
-                }
+                StateProj::Inspecting { .. } => match ready!(own.0.as_mut().inspect(cx)) {
+                    Some(response) => return Poll::Ready(Ok(response)),
+                    None => continue,
+                },
                 // Polled after completion, which the contract of futures leaves open.
                 StateProj::Done => return Poll::Pending,
             };
@@ -367,22 +305,9 @@ where
                 return Poll::Pending;
             };
             if signing.is_stale(config, validity) {
-                let again = match &*this.kept {
-                    Some(kept) if signing.count < SIGNINGS => Signing::begin(config, kept)
-                        .map(|(again, fresh)| (again, fresh, (**kept).clone())),
-                    _ => Err(SignErrorKind::Stale.into()),
-                };
-                match again {
-                    Ok((again, fresh, head)) => {
-                        *signing = again.after(signing);
-                        let draft = Draft::from_parts(head, this.payload.shown(config));
-                        let signed = config.signer.sign_async(draft, fresh);
-                        this.state.set(State::Signing { signed });
-                        continue;
-                    }
-                    Err(error) => {
-                        break error.into_failure().into();
-                    }
+                match own.0.as_mut().sign_again() {
+                    Ok(()) => continue,
+                    Err(error) => break error.into_failure().into(),
                 }
             }
             let StateProj::Unsigned { draft: signed, .. } = this.state.as_mut().project() else {
@@ -434,7 +359,8 @@ where
             this.state.set(State::Sending { future, call });
         };
         // It was not sent. What is reserved of the service below is for others.
-        *slot = None;
+        let mut this = own.0.as_mut().project();
+        *this.slot = None;
         *this.service = this.service.clone();
         this.state.set(State::Done);
         Poll::Ready(Refusal::or(this.refusal, error))
@@ -443,10 +369,14 @@ where
 
 // === impl PassOn ===
 
-impl Drop for PassOn<'_> {
+impl<F, S, B, A, C, RB> Drop for PassOn<'_, F, S, B, A, C, RB>
+where
+    A: AsyncSign,
+    C: Classify,
+{
     fn drop(&mut self) {
         if std::thread::panicking() {
-            *self.0 = None;
+            *self.0.as_mut().project().slot = None;
         }
     }
 }
@@ -476,12 +406,6 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
 fn held(draft: &Draft) -> Option<Hold> {
     let context = CallContext::of(&draft.head().extensions)?;
     Some(context.hold(LAYER, Phase::Queued))
-}
-
-/// The request as it came, to be signed once more.
-#[cold]
-fn again(kept: &mut Option<Box<request::Parts>>) -> Option<Draft> {
-    kept.take().map(|head| Draft::from_parts(*head, None))
 }
 
 impl<F, S, B, A, C, RB> fmt::Debug for ResponseFuture<F, S, B, A, C, RB>
