@@ -75,7 +75,7 @@ where
     /// Reads to the end, or until more than `limit` bytes are there or announced.
     ///
     /// A body of one frame is shared, not copied.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_whole(
         &mut self,
         cx: &mut Context<'_>,

@@ -272,20 +272,26 @@ where
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
-                    let response = match ready!(future.poll(cx)) {
+                    let result = ready!(future.poll(cx));
+                    *slot = None;
+                    if !config.listens {
+                        if result.is_ok() {
+                            this.stamped.answered();
+                        }
+                        this.state.set(State::Done);
+                        return Poll::Ready(match result {
+                            Ok(response) => Ok(response.map(PeekBody::new)),
+                            Err(error) => Err(error.into()),
+                        });
+                    }
+                    let response = match result {
                         Ok(response) => response,
                         Err(error) => {
-                            *slot = None;
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into()));
                         }
                     };
-                    *slot = None;
                     this.stamped.answered();
-                    if !config.listens {
-                        this.state.set(State::Done);
-                        return Poll::Ready(Ok(response.map(PeekBody::new)));
-                    }
                     let call = call.take();
                     match own.0.as_mut().listen(response, call) {
                         Some(response) => return Poll::Ready(Ok(response)),

@@ -23,7 +23,7 @@ pub(super) enum Payload<B> {
 }
 
 /// Reads the body, where it is needed.
-#[inline]
+#[inline(always)]
 pub(super) fn read<A, C, B>(
     config: &Config<A, C>,
     payload: &mut Payload<B>,
