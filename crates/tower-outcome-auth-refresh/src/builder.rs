@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
 use tower_outcome_core::{Clock, ConfigError, Origin, Random, SplitMix64, SystemClock};
 
 use crate::{
@@ -204,6 +205,7 @@ impl CredentialsBuilder {
             revision: AtomicU64::new(0),
             unstored: Mutex::new(None),
             memory: Mutex::default(),
+            news: watch::Sender::new(()),
             windows: self.windows,
             max_age: self.max_age,
             login_notice: self.login_notice,

@@ -381,6 +381,11 @@ impl State {
         Some(failed.until.saturating_duration_since(at.mono))
     }
 
+    /// What is under way is not waited for any more: there is something better.
+    pub(crate) fn supersede(&mut self) {
+        self.flight = None;
+    }
+
     /// A refresh has ended, this one if it was under way. Returns whether it was.
     pub(crate) fn end(&mut self, id: u64) -> bool {
         let is_current = self.flight.as_ref().is_some_and(|flight| flight.id == id);

@@ -60,6 +60,8 @@ pub enum Cause {
     Expired,
     /// The server had rejected the one there was.
     Rejected,
+    /// A human [logged in](crate::Credentials::log_in).
+    LoggedIn,
 }
 
 /// A new credential is in use.
@@ -176,6 +178,7 @@ impl Cause {
             Self::Due => "due",
             Self::Expired => "expired",
             Self::Rejected => "rejected",
+            Self::LoggedIn => "logged_in",
         }
     }
 }

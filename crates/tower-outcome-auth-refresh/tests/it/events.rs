@@ -164,6 +164,7 @@ async fn a_log_in_is_due_even_where_nothing_has_to_be_refreshed() {
     // The next log-in has an end of its own.
     let next = Credential::new("next").with_login_until(start() + DAY * 14);
     stage.credentials.log_in(next).await.unwrap();
+    assert_eq!(log.take(), ["refreshed 2 logged_in in 0ns for None"]);
     stage.pass(DAY * 7 + SECOND).await;
     assert_eq!(stage.call().await, Ok(200));
     assert_eq!(log.take(), ["login due within 86399s"]);
