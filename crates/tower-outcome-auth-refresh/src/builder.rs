@@ -91,7 +91,8 @@ impl CredentialsBuilder {
         self
     }
 
-    /// Sets how long a refresh may take, the wait for a store's lock included.
+    /// Sets how long a refresh may take, the wait for a store's lock included. Storing what was fetched
+    /// may take as long once more.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self

@@ -251,10 +251,10 @@ impl State {
         self.flights += 1;
         let id = self.flights;
         let (land, landed) = watch::channel(None);
-        let overdue = at
-            .mono
-            .checked_add(pace.timeout.saturating_add(GRACE))
-            .unwrap_or(at.mono);
+        // What was fetched has the same time once more to be stored.
+        let times = if pace.has_store { 2 } else { 1 };
+        let limit = pace.timeout.saturating_mul(times).saturating_add(GRACE);
+        let overdue = at.mono.checked_add(limit).unwrap_or(at.mono);
         let flight = Flight {
             id,
             landed,

@@ -1,6 +1,10 @@
 //! The refresh itself, in a task of its own.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use http::{HeaderName, HeaderValue};
 use tokio::{
@@ -338,24 +342,30 @@ impl Landing {
         let served = state.good(at).is_some();
         let due = state.login_due(at, shared.login_notice);
         drop(state);
-        match &result {
-            Ok((held, adopted)) => shared.observer.refreshed(&Refreshed {
-                name: &shared.name,
-                generation: held.generation,
-                cause: self.cause,
-                took: self.began.elapsed(),
-                expires_in: held.expiry.left(at),
-                adopted: *adopted,
-            }),
-            Err(error) => shared.observer.refresh_failed(&RefreshFailed {
-                name: &shared.name,
-                cause: self.cause,
-                error,
-                served,
-            }),
+        // Who waits must not depend on who watches.
+        land.send_replace(Some(result.clone().map(|(held, _)| held)));
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            match &result {
+                Ok((held, adopted)) => shared.observer.refreshed(&Refreshed {
+                    name: &shared.name,
+                    generation: held.generation,
+                    cause: self.cause,
+                    took: self.began.elapsed(),
+                    expires_in: held.expiry.left(at),
+                    adopted: *adopted,
+                }),
+                Err(error) => shared.observer.refresh_failed(&RefreshFailed {
+                    name: &shared.name,
+                    cause: self.cause,
+                    error,
+                    served,
+                }),
+            }
+            shared.tell_login_due(has_died.then_some(std::time::Duration::ZERO).or(due));
+        }));
+        if let (Err(panic), false) = (told, std::thread::panicking()) {
+            resume_unwind(panic);
         }
-        shared.tell_login_due(has_died.then_some(std::time::Duration::ZERO).or(due));
-        land.send_replace(Some(result.map(|(held, _)| held)));
     }
 }
 

@@ -189,3 +189,28 @@ async fn a_source_that_dies_makes_a_log_in_due_at_once() {
     let due = lines.iter().filter(|line| *line == "login due within 0ns");
     assert_eq!(due.count(), 1, "{lines:?}");
 }
+
+struct Panics;
+
+impl Observer for Panics {
+    fn refreshed(&self, _: &Refreshed<'_>) {
+        panic!("the observer panics, as it was told");
+    }
+
+    fn refresh_failed(&self, _: &RefreshFailed<'_>) {
+        panic!("the observer panics, as it was told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_takes_nothing_from_those_who_wait() {
+    let source = Source::new([Say::Panic, Say::Token(None)]);
+    let stage = Stage::with(source, Venue::default(), |builder| builder.observer(Panics));
+    let error = tower::ServiceExt::oneshot(stage.service.clone(), post()).await;
+    assert_eq!(
+        kind(&error.unwrap_err()),
+        tower_outcome_auth_refresh::UnavailableKind::Panicked
+    );
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.call().await, Ok(200));
+}
