@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -203,7 +203,7 @@ impl CredentialsBuilder {
                 has_store: self.store.is_some(),
             },
             store: self.store,
-            revision: AtomicU64::new(0),
+            seen: Mutex::new(None),
             unstored: Mutex::new(None),
             memory: Mutex::default(),
             news: watch::Sender::new(()),

@@ -4,10 +4,7 @@ use std::{
     fmt,
     future::poll_fn,
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -21,8 +18,8 @@ use tokio::{
 use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 
 use crate::{
-    Attach, Cause, Credential, CredentialsBuilder, LoginDue, Observer, Refreshed, Snapshot, Swap,
-    TokenSource, Unavailable, UnavailableKind, Waited, Windows,
+    Attach, Cause, Credential, CredentialsBuilder, LoginDue, Observer, Refreshed, Snapshot, Stored,
+    Swap, TokenSource, Unavailable, UnavailableKind, Waited, Windows,
     flight::{Flight, PATIENCE, Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
@@ -49,8 +46,9 @@ pub(crate) struct Shared {
     /// To whom the credential belongs; to everybody if there are none.
     pub(crate) origins: Box<[Origin]>,
     pub(crate) store: Option<Box<dyn ErasedStore>>,
-    /// The revision that was read from the store or written to it last.
-    pub(crate) revision: AtomicU64,
+    /// What was read from the store or written to it last. Revisions alone may come again, if a store is
+    /// emptied.
+    pub(crate) seen: Mutex<Option<Stored>>,
     /// What was fetched and could not be stored.
     pub(crate) unstored: Mutex<Option<Unstored>>,
     /// Memory for copies of heads, of which nearly none is needed in the end.
@@ -256,12 +254,22 @@ impl Shared {
         }
     }
 
-    pub(crate) fn revision(&self) -> u64 {
-        self.revision.load(Ordering::Relaxed)
+    /// Whether a store has this since it was looked at last.
+    pub(crate) fn is_new(&self, stored: &Stored) -> bool {
+        self.seen().as_ref().is_none_or(|seen| {
+            let (seen_one, stored_one) = (&seen.credential, &stored.credential);
+            seen.revision != stored.revision
+                || seen_one.token() != stored_one.token()
+                || seen_one.refresh_token() != stored_one.refresh_token()
+        })
     }
 
-    pub(crate) fn note_revision(&self, revision: u64) {
-        self.revision.store(revision, Ordering::Relaxed);
+    pub(crate) fn note_seen(&self, stored: Stored) {
+        *self.seen() = Some(stored);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Stored>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn unstored(&self) -> Option<Unstored> {
@@ -303,12 +311,12 @@ impl Shared {
     ) -> Result<Box<dyn Send>, Unavailable> {
         let broken = |error| self.because(UnavailableKind::Store, error);
         let guard = store.lock().await.map_err(broken)?;
-        let mut revision = self.revision();
+        let mut revision = self.seen().as_ref().map_or(0, |seen| seen.revision);
         loop {
             let swap = store.compare_and_set(revision, pinned.clone()).await;
             match swap.map_err(broken)? {
                 Swap::Stored(stored) => {
-                    self.note_revision(stored);
+                    self.note_seen(Stored::new(pinned.clone(), stored));
                     self.keep_unstored(None);
                     return Ok(guard);
                 }

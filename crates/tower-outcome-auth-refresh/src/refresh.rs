@@ -134,8 +134,9 @@ async fn with_store(
     let revision = stored.as_ref().map_or(0, |stored| stored.revision);
     let unstored = shared.unstored();
     let mut previous = launch.previous.clone();
+    let is_new = stored.as_ref().is_some_and(|stored| shared.is_new(stored));
     if let Some(stored) = stored {
-        if stored.revision != shared.revision() {
+        if is_new {
             if is_better(shared, launch, &stored.credential) {
                 return Ok((guard, Found::Adopted(stored)));
             }
@@ -146,7 +147,7 @@ async fn with_store(
         }
     }
     if let Some(unstored) = unstored {
-        if unstored.revision == revision {
+        if unstored.revision == revision && !is_new {
             return Ok((guard, Found::Fetched(unstored)));
         }
     }
@@ -196,12 +197,10 @@ async fn persist(
         rotated,
     } = unstored;
     loop {
-        let swap = store
-            .compare_and_set(revision, pinned(&credential, asked))
-            .await;
-        match swap {
+        let pinned = pinned(&credential, asked);
+        match store.compare_and_set(revision, pinned.clone()).await {
             Ok(Swap::Stored(revision)) => {
-                shared.note_revision(revision);
+                shared.note_seen(Stored::new(pinned, revision));
                 shared.keep_unstored(None);
                 return fit(shared, credential, asked, false);
             }
@@ -256,7 +255,7 @@ fn refused(shared: &Shared, error: FetchError) -> Unavailable {
 fn adopt(shared: &Shared, stored: Stored, generation: u64) -> Result<Fetched, Unavailable> {
     // Fit for use or not, its refresh token is the one to go on with.
     shared.lock().keep(&stored.credential, generation);
-    shared.note_revision(stored.revision);
+    shared.note_seen(stored.clone());
     fit(shared, stored.credential, shared.now(), true)
 }
 
