@@ -6,7 +6,7 @@ use std::{
 };
 
 use tower_outcome_auth_refresh::{
-    Credential, LoginDue, Observer, RefreshFailed, Refreshed, Rejected, Replayed, Waited,
+    Credential, LoginDue, Observer, Passed, RefreshFailed, Refreshed, Rejected, Replayed, Waited,
 };
 
 use crate::support::*;
@@ -53,6 +53,10 @@ impl Observer for Log {
 
     fn waited(&self, event: &Waited<'_>) {
         self.note(format!("waited {:?} served={}", event.waited, event.served));
+    }
+
+    fn passed(&self, event: &Passed<'_>) {
+        self.note(format!("passed to {:?}", event.host));
     }
 
     fn rejected(&self, event: &Rejected<'_>) {
@@ -213,4 +217,19 @@ async fn an_observer_that_panics_takes_nothing_from_those_who_wait() {
     );
     stage.pass(SECOND * 5).await;
     assert_eq!(stage.call().await, Ok(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_somebody_else_is_told_and_one_that_is_marked_is_not() {
+    let (stage, log) = watched(Source::endless());
+    let to = |target: &str| http::Request::get(target).body(http_body_util::Full::default());
+    let foreign = to("https://other.test/").unwrap();
+    let mut marked = to("https://other.test/").unwrap();
+    let mark = tower_outcome_auth_refresh::Unauthenticated::new();
+    marked.extensions_mut().insert(mark);
+    for request in [foreign, marked] {
+        let sent = tower::ServiceExt::oneshot(stage.service.clone(), request).await;
+        assert_eq!(sent.unwrap().status(), 200);
+    }
+    assert_eq!(log.take(), ["passed to Some(\"other.test\")"]);
 }
