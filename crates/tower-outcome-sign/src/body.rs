@@ -40,10 +40,17 @@ pub(crate) struct Whole {
 #[derive(Debug)]
 pub(crate) struct Reading<B> {
     body: B,
+    /// Mostly there is one frame, and then nothing is put aside.
+    aside: Option<Box<Aside>>,
+}
+
+/// What was read of a body whose end is not there yet.
+#[derive(Debug, Default)]
+struct Aside {
     /// The first frame with data, as long as it is the only one.
     data: Option<Bytes>,
     /// All data, from the second frame on.
-    more: Option<Box<BytesMut>>,
+    more: Option<BytesMut>,
     trailers: Option<Box<HeaderMap>>,
 }
 
@@ -51,12 +58,7 @@ pub(crate) struct Reading<B> {
 
 impl<B> Reading<B> {
     pub(crate) fn new(body: B) -> Self {
-        Self {
-            body,
-            data: None,
-            more: None,
-            trailers: None,
-        }
+        Self { body, aside: None }
     }
 
     /// Returns the body as it is, which must not have been read from.
@@ -103,14 +105,21 @@ where
                         }
                         if size == 0 {
                             // No copy where it is `Bytes` already.
-                            self.data = Some(data.copy_to_bytes(data.remaining()));
+                            let data = data.copy_to_bytes(data.remaining());
+                            if self.aside.is_none() && self.body.is_end_stream() {
+                                return Poll::Ready(Ok(Whole {
+                                    data,
+                                    trailers: None,
+                                }));
+                            }
+                            self.aside().data = Some(data);
                         } else {
-                            self.append(data);
+                            self.aside().append(data);
                         }
                     }
                     Err(frame) => {
                         if let Ok(trailers) = frame.into_trailers() {
-                            self.trailers = Some(Box::new(trailers));
+                            self.aside().trailers = Some(Box::new(trailers));
                         }
                     }
                 },
@@ -119,6 +128,30 @@ where
     }
 
     #[inline]
+    fn size(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.size())
+    }
+
+    fn aside(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
+    }
+
+    fn take(&mut self) -> Whole {
+        self.aside
+            .take()
+            .map_or_else(Whole::default, |aside| Whole {
+                data: match aside.more {
+                    Some(more) => more.freeze(),
+                    None => aside.data.unwrap_or_default(),
+                },
+                trailers: aside.trailers,
+            })
+    }
+}
+
+// === impl Aside ===
+
+impl Aside {
     fn size(&self) -> usize {
         match (&self.data, &self.more) {
             (Some(data), _) => data.len(),
@@ -132,20 +165,9 @@ where
         let first = &mut self.data;
         let more = self.more.get_or_insert_with(|| {
             let first = first.take().unwrap_or_default();
-            Box::new(BytesMut::from(&first[..]))
+            BytesMut::from(&first[..])
         });
         more.put(data);
-    }
-
-    fn take(&mut self) -> Whole {
-        let data = match self.more.take() {
-            Some(more) => more.freeze(),
-            None => self.data.take().unwrap_or_default(),
-        };
-        Whole {
-            data,
-            trailers: self.trailers.take(),
-        }
     }
 }
 

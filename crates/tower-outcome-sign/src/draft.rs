@@ -61,8 +61,18 @@ impl Draft {
     }
 
     #[inline]
-    pub(crate) fn into_parts(self) -> (request::Parts, Option<Bytes>) {
-        (self.head, self.body)
+    pub(crate) fn take_body(&mut self) -> Option<Bytes> {
+        self.body.take()
+    }
+
+    #[inline]
+    pub(crate) fn head_mut(&mut self) -> &mut request::Parts {
+        &mut self.head
+    }
+
+    #[inline]
+    pub(crate) fn into_head(self) -> request::Parts {
+        self.head
     }
 
     /// The headers that were added, and those that are covered.

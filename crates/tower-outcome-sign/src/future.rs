@@ -57,7 +57,6 @@ pin_project! {
         #[pin]
         state: State<F, A::Future, C::Call, RB>,
         service: S,
-        draft: Option<Draft>,
         payload: Payload<B>,
         // The head as it came, where it may be needed again.
         kept: Option<Box<request::Parts>>,
@@ -68,8 +67,6 @@ pin_project! {
         resigned: Option<Resigned>,
         // The answer to the first sending, until there is a second.
         refusal: Option<Box<Refusal<RB>>>,
-        // If the stack cannot work.
-        refused: Option<BoxError>,
         stamped: Stamped,
         config: Arc<Config<A, C>>,
     }
@@ -79,8 +76,10 @@ pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<F, G, T, RB> {
-        // Nothing has been signed.
-        Unsigned { stage: Stage },
+        // The stack cannot work.
+        Refused { error: Option<BoxError> },
+        // It has not been sent. The draft is there until the next state.
+        Unsigned { stage: Stage, draft: Option<Draft> },
         // The signer has to wait for something.
         Signing { #[pin] signed: G },
         // It has been sent.
@@ -120,17 +119,20 @@ where
         stamped: Result<Stamped, BoxError>,
         config: Arc<Config<A, C>>,
     ) -> Self {
-        let (stamped, refused) = match stamped {
-            Ok(stamped) => (stamped, None),
-            Err(error) => (Stamped::default(), Some(error)),
-        };
         let (head, body) = request.into_parts();
+        let (state, stamped) = match stamped {
+            Ok(stamped) => {
+                let (stage, draft) = (Stage::Reading, Some(Draft::from_parts(head, None)));
+                (State::Unsigned { stage, draft }, stamped)
+            }
+            Err(error) => {
+                let error = Some(error);
+                (State::Refused { error }, Stamped::default())
+            }
+        };
         Self {
-            state: State::Unsigned {
-                stage: Stage::Reading,
-            },
+            state,
             service,
-            draft: Some(Draft::from_parts(head, None)),
             payload: Payload::Reading(Reading::new(body)),
             kept: None,
             slot: None,
@@ -138,7 +140,6 @@ where
             signing: None,
             resigned: None,
             refusal: None,
-            refused,
             stamped,
             config,
         }
@@ -172,27 +173,37 @@ where
                 refusal.read(cx);
             }
             let validity = match this.state.as_mut().project() {
+                // ## Refused => Done
+                StateProj::Refused { error } => {
+                    let Some(error) = error.take() else {
+                        return Poll::Pending;
+                    };
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(error));
+                }
                 // ## Unsigned => (Unsigned | Signing | Sending | Done)
-                StateProj::Unsigned { stage } => {
+                StateProj::Unsigned { stage, draft: kept } => {
+                    let Some(draft) = kept.as_mut() else {
+                        return Poll::Pending;
+                    };
                     // ## Reading => (Asking | Queued | Readying | Done)
                     if let Stage::Reading = stage {
-                        if let Some(error) = this.refused.take() {
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(error));
-                        }
                         if this.hold.is_none() {
-                            *this.hold = held(this.draft.as_ref());
+                            *this.hold = held(draft);
                         }
-                        let read = match this.draft {
-                            Some(draft) if !config.origins.contains(draft.head()) => {
-                                Err(SignErrorKind::Origin.into())
-                            }
-                            _ => ready!(read(config, this.payload, cx)),
+                        let read = if config.origins.contains(draft.head()) {
+                            ready!(read(config, this.payload, cx))
+                        } else {
+                            Err(SignErrorKind::Origin.into())
                         };
                         if let Err(error) = read {
                             break error.into_failure().into();
                         }
-                        *stage = resynced(config);
+                        *stage = if config.waits {
+                            resynced(config)
+                        } else {
+                            Stage::Readying
+                        };
                     }
                     // ## Asking => (Queued | Readying)
                     if let Stage::Asking(resync) = stage {
@@ -208,9 +219,6 @@ where
                     if let Err(error) = ready!(this.service.poll_ready(cx)) {
                         break error.into();
                     }
-                    let Some(draft) = this.draft.as_mut() else {
-                        return Poll::Pending;
-                    };
                     let (signing, fresh) = match Signing::begin(config, draft.head()) {
                         Ok(begun) => begun,
                         Err(error) => {
@@ -221,17 +229,23 @@ where
                     if config.classifier.is_some() && this.resigned.is_none() {
                         *this.kept = Some(Box::new(draft.head().clone()));
                     }
-                    draft.show(this.payload.shown(config));
-                    match config.signer.sign_now(draft, &fresh) {
+                    draft.show(if this.kept.is_some() {
+                        this.payload.shown(config)
+                    } else {
+                        this.payload.lend(config)
+                    });
+                    let validity = config.signer.sign_now(draft, &fresh);
+                    if validity.is_none() && this.kept.is_none() {
+                        *this.kept = Some(Box::new(draft.head().clone()));
+                        this.payload.share(draft.body().ok());
+                    }
+                    match validity {
                         Some(Ok(validity)) => validity,
                         Some(Err(error)) => {
                             break error.into_failure().into();
                         }
                         None => {
-                            if this.kept.is_none() {
-                                *this.kept = Some(Box::new(draft.head().clone()));
-                            }
-                            let Some(draft) = this.draft.take() else {
+                            let Some(draft) = kept.take() else {
                                 return Poll::Pending;
                             };
                             let signed = config.signer.sign_async(draft, fresh);
@@ -243,7 +257,8 @@ where
                 // ## Signing => (Signing | Sending | Done)
                 StateProj::Signing { signed } => match ready!(signed.poll(cx)) {
                     Ok(signed) => {
-                        *this.draft = Some(signed.draft);
+                        let (stage, draft) = (Stage::Readying, Some(signed.draft));
+                        this.state.set(State::Unsigned { stage, draft });
                         signed.validity
                     }
                     Err(error) => {
@@ -252,16 +267,20 @@ where
                 },
                 // ## Sending => (Inspecting | Unsigned | Done)
                 StateProj::Sending { future, call } => {
-                    let result = ready!(future.poll(cx));
-                    *slot = None;
-                    let response = match result {
+                    let response = match ready!(future.poll(cx)) {
                         Ok(response) => response,
                         Err(error) => {
+                            *slot = None;
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error.into()));
                         }
                     };
+                    *slot = None;
                     this.stamped.answered();
+                    if !config.listens {
+                        this.state.set(State::Done);
+                        return Poll::Ready(Ok(response.map(PeekBody::new)));
+                    }
                     let (mut head, body) = response.into_parts();
                     let signing = this.signing.as_mut();
                     let offset = signing.and_then(|signing| signing.learn(config, &head.headers));
@@ -280,11 +299,10 @@ where
                                     }
                                     *this.refusal = Some(Refusal::new(head, PeekBody::new(body)));
                                     *this.resigned = report.refused;
-                                    *this.draft =
-                                        this.kept.take().map(|head| Draft::from_parts(*head, None));
-                                    *this.hold = hold_again(this.draft.as_ref(), report.refused);
+                                    let draft = again(this.kept);
+                                    *this.hold = hold_again(draft.as_ref(), report.refused);
                                     let stage = resynced(config);
-                                    this.state.set(State::Unsigned { stage });
+                                    this.state.set(State::Unsigned { stage, draft });
                                     continue;
                                 }
                             }
@@ -331,10 +349,10 @@ where
                     if resends {
                         *this.refusal = Some(Refusal::new(head, body));
                         *this.resigned = report.refused;
-                        *this.draft = this.kept.take().map(|head| Draft::from_parts(*head, None));
-                        *this.hold = hold_again(this.draft.as_ref(), report.refused);
+                        let draft = again(this.kept);
+                        *this.hold = hold_again(draft.as_ref(), report.refused);
                         let stage = resynced(config);
-                        this.state.set(State::Unsigned { stage });
+                        this.state.set(State::Unsigned { stage, draft });
                         continue;
                     }
                     return Poll::Ready(Ok(Response::from_parts(head, body)));
@@ -365,27 +383,31 @@ where
                     }
                 }
             }
-            let Some(draft) = this.draft.take() else {
+            let StateProj::Unsigned { draft: signed, .. } = this.state.as_mut().project() else {
+                return Poll::Pending;
+            };
+            let Some(draft) = signed.as_mut() else {
                 return Poll::Pending;
             };
             #[cfg(debug_assertions)]
-            let mut draft = draft;
-            #[cfg(debug_assertions)]
             let added = draft.take_added();
-            let (mut head, data) = draft.into_parts();
+            let data = draft.take_body();
+            let head = draft.head_mut();
             let may_resign = config.classifier.is_some() && this.resigned.is_none();
             let Some(mut body) = this.payload.take(data, may_resign, config.collects) else {
                 return Poll::Pending;
             };
-            signing.publish(config, validity, &mut head);
+            signing.publish(config, validity, head);
             #[cfg(debug_assertions)]
             {
                 let signed = body.data().filter(|_| config.needs.body());
-                crate::Seal::put(&mut head, signed, added);
+                crate::Seal::put(head, signed, added);
             }
-            body.hold(slot);
+            if slot.is_some() {
+                body.hold(slot);
+            }
             let classifier = config.classifier.as_ref();
-            let call = classifier.map(|classifier| classifier.glance(&head));
+            let call = classifier.map(|classifier| classifier.glance(head));
             signing.depart(config);
             if let Some(hold) = this.hold.take() {
                 if let (Some(_), Some(context)) =
@@ -398,8 +420,14 @@ where
                     break error;
                 }
             }
-            *this.refusal = None;
-            let future = this.service.call(Request::from_parts(head, body));
+            if this.refusal.is_some() {
+                *this.refusal = None;
+            }
+            let Some(draft) = signed.take() else {
+                return Poll::Pending;
+            };
+            let request = Request::from_parts(draft.into_head(), body);
+            let future = this.service.call(request);
             this.state.set(State::Sending { future, call });
         };
         // It was not sent. What is reserved of the service below is for others.
@@ -442,9 +470,15 @@ fn next_in_line<A, C>(config: &Config<A, C>) -> Stage {
 
 /// Promises those above, where there are any, that nothing has been sent.
 #[inline]
-fn held(draft: Option<&Draft>) -> Option<Hold> {
-    let context = CallContext::of(&draft?.head().extensions)?;
+fn held(draft: &Draft) -> Option<Hold> {
+    let context = CallContext::of(&draft.head().extensions)?;
     Some(context.hold(LAYER, Phase::Queued))
+}
+
+/// The request as it came, to be signed once more.
+#[cold]
+fn again(kept: &mut Option<Box<request::Parts>>) -> Option<Draft> {
+    kept.take().map(|head| Draft::from_parts(*head, None))
 }
 
 impl<F, S, B, A, C, RB> fmt::Debug for ResponseFuture<F, S, B, A, C, RB>
@@ -454,7 +488,8 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Unsigned { stage } => match stage {
+            State::Refused { .. } => "refused",
+            State::Unsigned { stage, .. } => match stage {
                 Stage::Reading => "reading",
                 Stage::Asking(_) => "asking",
                 Stage::Queued(_) => "queued",

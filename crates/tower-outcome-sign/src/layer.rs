@@ -53,6 +53,10 @@ pub(crate) struct Config<A, C> {
     pub(crate) origins: Origins,
     /// Whether bodies are read before signing.
     pub(crate) collects: bool,
+    /// Whether there may be something to wait for once the body is there.
+    pub(crate) waits: bool,
+    /// Whether anything is read in or put into an answer.
+    pub(crate) listens: bool,
     pub(crate) needs: Needs,
     pub(crate) body_limit: usize,
     pub(crate) margin: Duration,
@@ -300,6 +304,8 @@ impl<A: AsyncSign, C> SignLayerBuilder<A, C> {
             config: Arc::new(Config {
                 origins,
                 collects: needs.body() || self.classifier.is_some(),
+                waits: self.offset.is_some() || self.nonces.is_some(),
+                listens: self.offset.is_some() || self.classifier.is_some() || self.publishes,
                 needs,
                 signer: self.signer,
                 body_limit: self.body_limit,

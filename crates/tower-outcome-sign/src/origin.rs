@@ -18,6 +18,7 @@ impl Origins {
     pub(crate) fn contains(&self, head: &request::Parts) -> bool {
         match self {
             Self::Any => true,
+            Self::These(these) if these.len() == 1 => these[0].is_of(head) == Some(true),
             Self::These(these) => these.iter().any(|origin| origin.is_of(head) == Some(true)),
         }
     }

@@ -1,6 +1,6 @@
 //! One signature, from the time that goes into it to the answer.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, request};
 use tokio::time::Instant;
@@ -30,7 +30,7 @@ pub(super) struct Signing {
 
 impl Signing {
     /// Takes what is new for this signature.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin<A, C>(
         config: &Config<A, C>,
         head: &request::Parts,
@@ -81,16 +81,23 @@ impl Signing {
     /// taken its time, too: behind a lock, or in a module that is asked synchronously.
     #[inline]
     pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, validity: Validity) -> bool {
-        validity.end().is_some_and(|end| {
-            let now = SigningTime::new(corrected(config, config.clock.now())).ok();
-            now.is_none_or(|now| {
-                let left = end.since_epoch().saturating_sub(now.since_epoch());
-                // What was made for the last moments of a call is not stale for that.
-                left <= config.margin && {
-                    let whole = end.since_epoch().saturating_sub(self.time.since_epoch());
-                    left <= config.margin.min(whole / 2)
-                }
-            })
+        let Some(end) = validity.end() else {
+            return false;
+        };
+        let now = corrected(config, config.clock.now());
+        // Mostly there is more than the margin left, and that takes no difference of times to see.
+        let last = UNIX_EPOCH.checked_add(end.since_epoch().saturating_sub(config.margin));
+        let has_time = last.is_some_and(|last| now < last) && now >= UNIX_EPOCH;
+        !has_time && self.is_late(config.margin, end, now)
+    }
+
+    #[cold]
+    fn is_late(&self, margin: Duration, end: SigningTime, now: SystemTime) -> bool {
+        SigningTime::new(now).map_or(true, |now| {
+            let left = end.since_epoch().saturating_sub(now.since_epoch());
+            // What was made for the last moments of a call is not stale for that.
+            let whole = end.since_epoch().saturating_sub(self.time.since_epoch());
+            left <= margin.min(whole / 2)
         })
     }
 

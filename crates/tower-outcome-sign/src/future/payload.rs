@@ -3,6 +3,7 @@
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::Body;
 use tower_outcome_core::BoxError;
 
@@ -16,6 +17,8 @@ use crate::{
 pub(super) enum Payload<B> {
     Reading(Reading<B>),
     Whole(Whole),
+    /// The data is with the signer, who is not asked twice.
+    Lent(Option<Box<HeaderMap>>),
     Gone,
 }
 
@@ -51,6 +54,30 @@ impl<B> Payload<B> {
         }
     }
 
+    /// Gives the signer what it is shown, for good.
+    #[inline]
+    pub(super) fn lend<A, C>(&mut self, config: &Config<A, C>) -> Option<Bytes> {
+        if !config.needs.body() {
+            return None;
+        }
+        let Self::Whole(whole) = self else {
+            return None;
+        };
+        let lent = Self::Lent(whole.trailers.take());
+        match std::mem::replace(self, lent) {
+            Self::Whole(whole) => Some(whole.data),
+            _ => None,
+        }
+    }
+
+    /// Keeps what the signer was given, who may be asked twice.
+    pub(super) fn share(&mut self, data: Option<&Bytes>) {
+        if let (Self::Lent(trailers), Some(data)) = (&mut *self, data) {
+            let (data, trailers) = (data.clone(), trailers.take());
+            *self = Self::Whole(Whole { data, trailers });
+        }
+    }
+
     /// Makes the body that is sent, with the data that the signer left.
     #[inline]
     pub(super) fn take(
@@ -62,6 +89,10 @@ impl<B> Payload<B> {
         let own = match self {
             Self::Whole(own) if keep && whole => own.clone(),
             _ => match std::mem::replace(self, Self::Gone) {
+                Self::Lent(trailers) => {
+                    let data = data?;
+                    return Some(SignedBody::whole(Whole { data, trailers }));
+                }
                 Self::Whole(own) => own,
                 Self::Reading(reading) => {
                     return Some(SignedBody::streamed(reading.into_body()));
