@@ -4,11 +4,19 @@
 const FILES: &[(&str, &str)] = &[
     (
         "clock",
-        include_str!("../crates/tower-outcome-sign/tests/it/clock.rs"),
+        concat!(
+            include_str!("../crates/tower-outcome-sign/tests/it/clock.rs"),
+            include_str!("../crates/tower-outcome-sign/tests/it/clock/dates.rs"),
+            include_str!("../crates/tower-outcome-sign/tests/it/clock/offset.rs"),
+            include_str!("../crates/tower-outcome-sign/tests/it/clock/source.rs"),
+        ),
     ),
     (
         "layer",
-        include_str!("../crates/tower-outcome-sign/tests/it/layer.rs"),
+        concat!(
+            include_str!("../crates/tower-outcome-sign/tests/it/layer.rs"),
+            include_str!("../crates/tower-outcome-sign/tests/it/layer/slow.rs"),
+        ),
     ),
     ("resent", include_str!("resent.rs")),
     ("signing", include_str!("signing.rs")),

@@ -12,6 +12,8 @@ use crate::{Credential, Secret};
 /// values are marked sensitive, so that they are not printed, and HPACK does not index them.
 ///
 /// Closures work: `|credential: &Credential| -> Result<Vec<(HeaderName, HeaderValue)>, Unattachable>`.
+/// A request that brings all of them passes with its own; one that brings some gets all of them.
+///
 /// A credential that is no header at all (a key that a signer below needs) is handed down in the
 /// request's extensions; see
 /// [`AuthRefreshLayerBuilder::hands_down`](crate::AuthRefreshLayerBuilder::hands_down).

@@ -2,10 +2,11 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
+use tokio::sync::watch;
 use tower_outcome_core::{Clock, ConfigError, Origin, Random, SplitMix64, SystemClock};
 
 use crate::{
@@ -90,7 +91,8 @@ impl CredentialsBuilder {
         self
     }
 
-    /// Sets how long a refresh may take, the wait for a store's lock included.
+    /// Sets how long a refresh may take, the wait for a store's lock included. Storing what was fetched
+    /// may take as long once more.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
@@ -201,9 +203,10 @@ impl CredentialsBuilder {
                 has_store: self.store.is_some(),
             },
             store: self.store,
-            revision: AtomicU64::new(0),
+            seen: Mutex::new(None),
             unstored: Mutex::new(None),
             memory: Mutex::default(),
+            news: watch::Sender::new(()),
             windows: self.windows,
             max_age: self.max_age,
             login_notice: self.login_notice,

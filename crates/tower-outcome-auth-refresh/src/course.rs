@@ -12,7 +12,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    Rejected, Replayed, Snapshot, Unavailable, UnavailableKind,
+    Rejected, Replayed, Snapshot, Unattachable, Unavailable, UnavailableKind,
     credentials::{Refusal, Shared},
     held::Held,
     layer::Config,
@@ -115,6 +115,16 @@ impl<S, B, C: Classify> Course<S, B, C> {
         CallReport::new(outcome, Delivery::Answered, repeatable).with_not_retried(Some(why))
     }
 
+    /// What the caller gets whose request would go without the credential.
+    #[cold]
+    fn not_carried(&self) -> BoxError {
+        let what = Unattachable::new("every header", "missing, and nothing is handed down");
+        not_sent(Refusal {
+            why: self.shared().because(UnavailableKind::Unattachable, what),
+            after: None,
+        })
+    }
+
     /// What the caller gets whose request was rejected, and for which there is no other credential.
     #[cold]
     pub(crate) fn not_renewed(refusal: Refusal, repeatable: Repeatable) -> BoxError {
@@ -131,6 +141,9 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
     {
         let Unsent { mut head, body } = unsent;
         if let Some(held) = &self.held {
+            if held.headers.is_empty() && !self.config.hands_down {
+                return Err(self.not_carried());
+            }
             if self.config.replays {
                 if let Some(body) = body.replay() {
                     let memory = self.config.credentials.0.memory();

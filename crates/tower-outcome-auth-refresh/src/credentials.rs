@@ -2,24 +2,24 @@
 
 use std::{
     fmt,
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
 use http::{HeaderName, HeaderValue};
 use tokio::{
     runtime::Handle,
-    time::{Instant, sleep_until, timeout_at},
+    sync::watch,
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 
 use crate::{
-    Attach, Credential, CredentialsBuilder, LoginDue, Observer, Snapshot, Swap, TokenSource,
-    Unavailable, UnavailableKind, Waited, Windows,
+    Attach, Cause, Credential, CredentialsBuilder, LoginDue, Observer, Refreshed, Snapshot, Stored,
+    Swap, TokenSource, Unavailable, UnavailableKind, Waited, Windows,
     flight::{Flight, PATIENCE, Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
@@ -46,12 +46,15 @@ pub(crate) struct Shared {
     /// To whom the credential belongs; to everybody if there are none.
     pub(crate) origins: Box<[Origin]>,
     pub(crate) store: Option<Box<dyn ErasedStore>>,
-    /// The revision that was read from the store or written to it last.
-    pub(crate) revision: AtomicU64,
+    /// What was read from the store or written to it last. Revisions alone may come again, if a store is
+    /// emptied.
+    pub(crate) seen: Mutex<Option<Stored>>,
     /// What was fetched and could not be stored.
     pub(crate) unstored: Mutex<Option<Unstored>>,
     /// Memory for copies of heads, of which nearly none is needed in the end.
     pub(crate) memory: Mutex<Vec<Vec<u8>>>,
+    /// Tells those who wait that a human has changed something.
+    pub(crate) news: watch::Sender<()>,
     pub(crate) pace: Pace,
     pub(crate) windows: Windows,
     pub(crate) max_age: Option<Duration>,
@@ -126,51 +129,59 @@ impl Credentials {
         self.0.reject(rejected.0.generation);
     }
 
-    /// Takes a credential into use that somebody has got by hand, and stores it. A source that was dead
-    /// is asked again from here on.
+    /// Takes a credential into use that somebody has got by hand, and stores it. It wins over a refresh
+    /// that is under way, and those who wait for one go on with it. A source that was dead is asked again
+    /// from here on.
     ///
     /// # Errors
     ///
-    /// If it cannot be stored or put on a request, or has expired. Then the old one stays in use.
+    /// If it cannot be stored or put on a request, or has expired. Then the old one stays in use. The
+    /// store has as long as a refresh ([`timeout`](CredentialsBuilder::timeout)).
     pub async fn log_in(&self, credential: Credential) -> Result<Snapshot, Unavailable> {
         let shared = &self.0;
+        let began = Instant::now();
         let asked = shared.now();
         let headers = shared.headers(&credential)?;
-        if let Some(store) = &shared.store {
-            let broken = |error| shared.because(UnavailableKind::Store, error);
-            let _guard = store.lock().await.map_err(broken)?;
-            let mut revision = shared.revision();
-            loop {
-                let pinned = refresh::pinned(&credential, asked);
-                let swap = store.compare_and_set(revision, pinned).await;
-                match swap.map_err(broken)? {
-                    Swap::Stored(stored) => {
-                        shared.note_revision(stored);
-                        break;
-                    }
-                    // A log-in by hand is the newest, whatever else is there.
-                    Swap::Changed(stored) => {
-                        revision = stored.map_or(0, |stored| stored.revision);
-                    }
-                }
-            }
-            shared.keep_unstored(None);
+        let pinned = refresh::pinned(&credential, asked);
+        let expired = || shared.unavailable(UnavailableKind::Expired);
+        if pinned.expires_at().is_some_and(|end| end <= asked.wall) {
+            return Err(expired());
         }
+        let _guard = match &shared.store {
+            Some(store) => {
+                let stored = timeout(shared.pace.timeout, shared.store_login(&**store, &pinned));
+                let timed_out = |_| shared.unavailable(UnavailableKind::TimedOut);
+                Some(stored.await.map_err(timed_out)??)
+            }
+            None => None,
+        };
         let at = shared.now();
         let mut state = shared.lock();
+        state.supersede();
         state.forgive();
         let held = state.take(credential, headers, asked, at, shared.terms());
         let due = state.login_due(at, shared.login_notice);
         drop(state);
+        shared.news.send_replace(());
+        if let Some(held) = &held {
+            shared.observer.refreshed(&Refreshed {
+                name: &shared.name,
+                generation: held.generation,
+                cause: Cause::LoggedIn,
+                took: began.elapsed(),
+                expires_in: held.expiry.left(at),
+                adopted: false,
+            });
+        }
         shared.tell_login_due(due);
-        let held = held.ok_or_else(|| shared.unavailable(UnavailableKind::Expired))?;
-        Ok(Snapshot(held))
+        held.map(Snapshot).ok_or_else(expired)
     }
 
     /// Forgets that a refresh has failed, so that the next who needs one starts it at once: after a
     /// human has repaired what the source needs.
     pub fn try_again(&self) {
         self.0.lock().forgive();
+        self.0.news.send_replace(());
     }
 }
 
@@ -243,12 +254,22 @@ impl Shared {
         }
     }
 
-    pub(crate) fn revision(&self) -> u64 {
-        self.revision.load(Ordering::Relaxed)
+    /// Whether a store has this since it was looked at last.
+    pub(crate) fn is_new(&self, stored: &Stored) -> bool {
+        self.seen().as_ref().is_none_or(|seen| {
+            let (seen_one, stored_one) = (&seen.credential, &stored.credential);
+            seen.revision != stored.revision
+                || seen_one.token() != stored_one.token()
+                || seen_one.refresh_token() != stored_one.refresh_token()
+        })
     }
 
-    pub(crate) fn note_revision(&self, revision: u64) {
-        self.revision.store(revision, Ordering::Relaxed);
+    pub(crate) fn note_seen(&self, stored: Stored) {
+        *self.seen() = Some(stored);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Stored>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn unstored(&self) -> Option<Unstored> {
@@ -280,6 +301,30 @@ impl Shared {
 
     pub(crate) fn because(&self, kind: UnavailableKind, error: impl Into<BoxError>) -> Unavailable {
         Unavailable::because(&self.name, kind, error.into())
+    }
+
+    /// Stores a log-in over whatever is there: it is the newest. Returns the lock, until it is in use.
+    async fn store_login(
+        &self,
+        store: &dyn ErasedStore,
+        pinned: &Credential,
+    ) -> Result<Box<dyn Send>, Unavailable> {
+        let broken = |error| self.because(UnavailableKind::Store, error);
+        let guard = store.lock().await.map_err(broken)?;
+        let mut revision = self.seen().as_ref().map_or(0, |seen| seen.revision);
+        loop {
+            let swap = store.compare_and_set(revision, pinned.clone()).await;
+            match swap.map_err(broken)? {
+                Swap::Stored(stored) => {
+                    self.note_seen(Stored::new(pinned.clone(), stored));
+                    self.keep_unstored(None);
+                    return Ok(guard);
+                }
+                Swap::Changed(stored) => {
+                    revision = stored.map_or(0, |stored| stored.revision);
+                }
+            }
+        }
     }
 
     /// What a refresh failed with that must not be tried again.
@@ -358,6 +403,7 @@ impl Shared {
     ) -> Result<Arc<Held>, Refusal> {
         let mut refreshes = 0;
         loop {
+            let mut news = self.news.subscribe();
             match self.ask(want, self.now()) {
                 Step::Use(held) => return Ok(held),
                 Step::Fail(why, after) => return Err(Refusal { why, after }),
@@ -374,11 +420,14 @@ impl Shared {
                         });
                     }
                     *waited = true;
-                    sleep_until(until).await;
+                    first(sleep_until(until), news.changed()).await;
                 }
                 Step::Wait(flight) => {
                     *waited = true;
-                    let landed = self.landed(flight, deadline).await;
+                    let landed = first(self.landed(flight, deadline), news.changed()).await;
+                    let Some(landed) = landed else {
+                        continue;
+                    };
                     refreshes += 1;
                     match landed {
                         Ok(held) if !self.is_over(&held) => return Ok(held),
@@ -454,4 +503,14 @@ impl Shared {
             after: None,
         }
     }
+}
+
+/// Waits for the one, or gives it up for the other.
+async fn first<T, U>(one: impl Future<Output = T>, other: impl Future<Output = U>) -> Option<T> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => other.as_mut().poll(cx).map(|_| None),
+    })
+    .await
 }

@@ -251,10 +251,10 @@ impl State {
         self.flights += 1;
         let id = self.flights;
         let (land, landed) = watch::channel(None);
-        let overdue = at
-            .mono
-            .checked_add(pace.timeout.saturating_add(GRACE))
-            .unwrap_or(at.mono);
+        // What was fetched has the same time once more to be stored.
+        let times = if pace.has_store { 2 } else { 1 };
+        let limit = pace.timeout.saturating_mul(times).saturating_add(GRACE);
+        let overdue = at.mono.checked_add(limit).unwrap_or(at.mono);
         let flight = Flight {
             id,
             landed,
@@ -379,6 +379,11 @@ impl State {
             .as_ref()
             .filter(|failed| !failed.why.is_dead())?;
         Some(failed.until.saturating_duration_since(at.mono))
+    }
+
+    /// What is under way is not waited for any more: there is something better.
+    pub(crate) fn supersede(&mut self) {
+        self.flight = None;
     }
 
     /// A refresh has ended, this one if it was under way. Returns whether it was.

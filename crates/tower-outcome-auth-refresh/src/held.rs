@@ -97,16 +97,17 @@ impl Held {
         })
     }
 
-    /// Returns whether a request brings what would be attached, so that it is the caller's own.
+    /// Returns whether a request brings all that would be attached, so that it is the caller's own. Half
+    /// of a pair is none.
     #[inline]
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         // One walk over the few headers of a request costs less than the hash of a name.
-        headers.keys().any(|present| {
-            let mut ours = self.headers.iter();
-            ours.any(|(name, value)| {
+        let is_there = |(name, value): &(HeaderName, HeaderValue)| {
+            headers.keys().any(|present| {
                 present == name && (*name != header::COOKIE || has_cookie(headers, value))
             })
-        })
+        };
+        !self.headers.is_empty() && self.headers.iter().all(is_there)
     }
 
     /// Puts the credential on a request.

@@ -36,8 +36,8 @@ pub use self::{
     layer::{AuthRefreshLayer, AuthRefreshLayerBuilder},
     mark::Unauthenticated,
     observer::{
-        Cause, LoginDue, Observer, RefreshFailed, Refreshed, Rejected, Replayed, StoreFailed,
-        Waited,
+        Cause, LoginDue, Observer, Passed, RefreshFailed, Refreshed, Rejected, Replayed,
+        StoreFailed, Waited,
     },
     secret::Secret,
     service::AuthRefresh,

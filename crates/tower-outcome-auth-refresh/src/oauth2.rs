@@ -1,16 +1,20 @@
 //! Credentials from a token endpoint of OAuth 2.0 (RFC 6749).
 
-use std::{error::Error, fmt, pin::Pin, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use ::oauth2::{
     AsyncHttpClient, AuthType, ClientId, ClientSecret, EndpointNotSet, EndpointSet, HttpRequest,
     HttpResponse, RefreshToken, RequestTokenError, Scope, TokenResponse, TokenUrl,
-    basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse},
+    basic::{BasicClient, BasicErrorResponse, BasicTokenResponse},
 };
-use http::{Request, Response, StatusCode, header};
-use tower_outcome_core::{BoxError, ConfigError};
+use http::{Request, Response, header};
+use tower_outcome_core::{BoxError, Clock, ConfigError, Origin, SystemClock};
 
 use crate::{Credential, FetchError, Secret, TokenSource};
+
+mod answer;
+
+use self::answer::{NotAnswered, class, usable};
 
 /// Fetches bearer tokens from a token endpoint: by client credentials (RFC 6749, section 4.4), or by a
 /// refresh token, rotating or not (section 6).
@@ -21,7 +25,12 @@ use crate::{Credential, FetchError, Secret, TokenSource};
 /// |---|---|
 /// | `invalid_grant`, `invalid_client`, `unauthorized_client`, `unsupported_grant_type`, `invalid_scope`, `unsupported_token_type` | dead |
 /// | any 5xx and 429, whatever their body; any other error code | transient |
+/// | a token of another type than `bearer`, which says so | dead |
 /// | a page of HTML, something that cannot be read, no answer | transient |
+///
+/// A refresh token that is used up must not be lost over a detail. So any 2xx with an access token is an
+/// answer; a type of token that is missing is `bearer`, and a lifetime may be a text or a fraction. One
+/// that is no number of seconds, or negative, is none.
 ///
 /// A refresh whose answer is lost may have rotated the token. It is tried again with the old one, as
 /// servers allow for a moment; then the server decides.
@@ -64,6 +73,7 @@ pub struct OAuth2Builder {
     in_body: bool,
     scopes: Vec<String>,
     parameters: Vec<(String, String)>,
+    clock: Arc<dyn Clock>,
 }
 
 /// With what a token is asked for.
@@ -78,20 +88,6 @@ type Sending = Pin<Box<dyn Future<Output = Result<HttpResponse, NotAnswered>> + 
 /// What requests are sent with.
 struct Sender(Box<dyn Fn(HttpRequest) -> Sending + Send + Sync>);
 
-/// Says that a token endpoint gave no answer that could be used.
-#[derive(Debug)]
-struct NotAnswered {
-    status: Option<StatusCode>,
-    after: Option<Duration>,
-    source: Option<BoxError>,
-}
-
-/// Says that a token endpoint refused.
-#[derive(Debug)]
-struct RefusedGrant {
-    code: String,
-}
-
 // === impl OAuth2 ===
 
 impl OAuth2 {
@@ -104,6 +100,7 @@ impl OAuth2 {
             in_body: false,
             scopes: Vec::new(),
             parameters: Vec::new(),
+            clock: Arc::new(SystemClock::new()),
         }
     }
 
@@ -169,50 +166,9 @@ impl TokenSource for OAuth2 {
 impl fmt::Debug for OAuth2 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth2")
-            .field("token_url", &self.client.token_uri().as_str())
+            .field("token_url", &Origin::shown(self.client.token_uri()))
             .field("client_id", &self.client.client_id().as_str())
             .finish_non_exhaustive()
-    }
-}
-
-/// The answer itself is not kept: it may have a token in it.
-fn class(error: RequestTokenError<NotAnswered, BasicErrorResponse>) -> FetchError {
-    match error {
-        RequestTokenError::ServerResponse(refused) => {
-            let code = refused.error();
-            let is_dead = match code {
-                BasicErrorResponseType::InvalidGrant
-                | BasicErrorResponseType::InvalidClient
-                | BasicErrorResponseType::InvalidScope
-                | BasicErrorResponseType::UnauthorizedClient
-                | BasicErrorResponseType::UnsupportedGrantType => true,
-                BasicErrorResponseType::InvalidRequest => false,
-                BasicErrorResponseType::Extension(code) => code == "unsupported_token_type",
-            };
-            let error = RefusedGrant {
-                code: code.as_ref().chars().take(64).collect(),
-            };
-            if is_dead {
-                FetchError::dead(error)
-            } else {
-                FetchError::transient(error)
-            }
-        }
-        RequestTokenError::Request(error) => {
-            let after = error.after;
-            let error = FetchError::transient(error);
-            match after {
-                Some(after) => error.with_after(after),
-                None => error,
-            }
-        }
-        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            FetchError::transient(NotAnswered {
-                status: None,
-                after: None,
-                source: None,
-            })
-        }
     }
 }
 
@@ -241,6 +197,12 @@ impl OAuth2Builder {
     /// Adds a parameter that this server wants, such as `audience` or `resource`.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.parameters.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the wall clock, for a `Retry-After` that is a date: by default the system's.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -294,7 +256,7 @@ impl OAuth2Builder {
         E: Into<BoxError>,
     {
         let expected = "an absolute URL of https, or of http on this machine";
-        let wrong = || ConfigError::new("token_url", &self.token_url, expected);
+        let wrong = || ConfigError::new("token_url", Origin::shown(&self.token_url), expected);
         let token_url = TokenUrl::new(self.token_url.clone()).map_err(|_| wrong())?;
         let url = token_url.url();
         let is_here = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
@@ -308,14 +270,19 @@ impl OAuth2Builder {
         if self.in_body {
             client = client.set_auth_type(AuthType::RequestBody);
         }
+        let clock = self.clock;
         Ok(OAuth2 {
             client,
             scopes: self.scopes.into_iter().map(Scope::new).collect(),
             parameters: self.parameters,
             grant,
-            sender: Sender(Box::new(move |request| {
+            sender: Sender(Box::new(move |mut request| {
+                if let Some(secret) = request.headers_mut().get_mut(header::AUTHORIZATION) {
+                    secret.set_sensitive(true);
+                }
                 let answer = send(request);
-                Box::pin(async move { usable(answer.await.map_err(Into::into)) })
+                let clock = Arc::clone(&clock);
+                Box::pin(async move { usable(answer.await.map_err(Into::into), &*clock) })
             })),
         })
     }
@@ -324,31 +291,11 @@ impl OAuth2Builder {
 impl fmt::Debug for OAuth2Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth2Builder")
-            .field("token_url", &self.token_url)
+            .field("token_url", &Origin::shown(&self.token_url))
             .field("client_id", &self.client_id)
             .field("scopes", &self.scopes)
             .finish_non_exhaustive()
     }
-}
-
-/// A server that fails says nothing about the grant, whatever stands in its body.
-fn usable(answer: Result<HttpResponse, BoxError>) -> Result<HttpResponse, NotAnswered> {
-    let answer = answer.map_err(|source| NotAnswered {
-        status: None,
-        after: None,
-        source: Some(source),
-    })?;
-    let status = answer.status();
-    if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
-        return Ok(answer);
-    }
-    let after = answer.headers().get(header::RETRY_AFTER);
-    let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    Err(NotAnswered {
-        status: Some(status),
-        after: after.map(Duration::from_secs),
-        source: None,
-    })
 }
 
 // === impl Sender ===
@@ -362,31 +309,3 @@ impl<'c> AsyncHttpClient<'c> for Sender {
         (self.0)(request)
     }
 }
-
-// === impl NotAnswered ===
-
-impl fmt::Display for NotAnswered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.status, &self.source) {
-            (Some(status), _) => write!(f, "the token endpoint answered {status}"),
-            (None, Some(_)) => f.write_str("the token endpoint did not answer"),
-            (None, None) => f.write_str("the token endpoint's answer could not be read"),
-        }
-    }
-}
-
-impl Error for NotAnswered {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
-    }
-}
-
-// === impl RefusedGrant ===
-
-impl fmt::Display for RefusedGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the token endpoint refused: {}", self.code)
-    }
-}
-
-impl Error for RefusedGrant {}

@@ -24,6 +24,13 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
+    /// A request goes without the credential, because it goes to somebody to whom it does not belong. If
+    /// that is a surprise, the [origins](crate::CredentialsBuilder::origin) are written otherwise than
+    /// the targets of the requests.
+    fn passed(&self, event: &Passed<'_>) {
+        let _ = event;
+    }
+
     /// The server rejected a credential.
     fn rejected(&self, event: &Rejected<'_>) {
         let _ = event;
@@ -60,6 +67,8 @@ pub enum Cause {
     Expired,
     /// The server had rejected the one there was.
     Rejected,
+    /// A human [logged in](crate::Credentials::log_in).
+    LoggedIn,
 }
 
 /// A new credential is in use.
@@ -104,6 +113,16 @@ pub struct Waited<'a> {
     pub waited: Duration,
     /// Whether it got one.
     pub served: bool,
+}
+
+/// A request goes without the credential, because it goes to somebody to whom it does not belong.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Passed<'a> {
+    /// The name of the credentials.
+    pub name: &'a str,
+    /// The host to which it goes, if its target names it.
+    pub host: Option<&'a str>,
 }
 
 /// The server rejected a credential.
@@ -176,6 +195,7 @@ impl Cause {
             Self::Due => "due",
             Self::Expired => "expired",
             Self::Rejected => "rejected",
+            Self::LoggedIn => "logged_in",
         }
     }
 }

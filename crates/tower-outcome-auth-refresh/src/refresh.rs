@@ -1,6 +1,10 @@
 //! The refresh itself, in a task of its own.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use http::{HeaderName, HeaderValue};
 use tokio::{
@@ -130,8 +134,9 @@ async fn with_store(
     let revision = stored.as_ref().map_or(0, |stored| stored.revision);
     let unstored = shared.unstored();
     let mut previous = launch.previous.clone();
+    let is_new = stored.as_ref().is_some_and(|stored| shared.is_new(stored));
     if let Some(stored) = stored {
-        if stored.revision != shared.revision() {
+        if is_new {
             if is_better(shared, launch, &stored.credential) {
                 return Ok((guard, Found::Adopted(stored)));
             }
@@ -142,7 +147,7 @@ async fn with_store(
         }
     }
     if let Some(unstored) = unstored {
-        if unstored.revision == revision {
+        if unstored.revision == revision && !is_new {
             return Ok((guard, Found::Fetched(unstored)));
         }
     }
@@ -192,12 +197,10 @@ async fn persist(
         rotated,
     } = unstored;
     loop {
-        let swap = store
-            .compare_and_set(revision, pinned(&credential, asked))
-            .await;
-        match swap {
+        let pinned = pinned(&credential, asked);
+        match store.compare_and_set(revision, pinned.clone()).await {
             Ok(Swap::Stored(revision)) => {
-                shared.note_revision(revision);
+                shared.note_seen(Stored::new(pinned, revision));
                 shared.keep_unstored(None);
                 return fit(shared, credential, asked, false);
             }
@@ -252,7 +255,7 @@ fn refused(shared: &Shared, error: FetchError) -> Unavailable {
 fn adopt(shared: &Shared, stored: Stored, generation: u64) -> Result<Fetched, Unavailable> {
     // Fit for use or not, its refresh token is the one to go on with.
     shared.lock().keep(&stored.credential, generation);
-    shared.note_revision(stored.revision);
+    shared.note_seen(stored.clone());
     fit(shared, stored.credential, shared.now(), true)
 }
 
@@ -338,24 +341,30 @@ impl Landing {
         let served = state.good(at).is_some();
         let due = state.login_due(at, shared.login_notice);
         drop(state);
-        match &result {
-            Ok((held, adopted)) => shared.observer.refreshed(&Refreshed {
-                name: &shared.name,
-                generation: held.generation,
-                cause: self.cause,
-                took: self.began.elapsed(),
-                expires_in: held.expiry.left(at),
-                adopted: *adopted,
-            }),
-            Err(error) => shared.observer.refresh_failed(&RefreshFailed {
-                name: &shared.name,
-                cause: self.cause,
-                error,
-                served,
-            }),
+        // Who waits must not depend on who watches.
+        land.send_replace(Some(result.clone().map(|(held, _)| held)));
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            match &result {
+                Ok((held, adopted)) => shared.observer.refreshed(&Refreshed {
+                    name: &shared.name,
+                    generation: held.generation,
+                    cause: self.cause,
+                    took: self.began.elapsed(),
+                    expires_in: held.expiry.left(at),
+                    adopted: *adopted,
+                }),
+                Err(error) => shared.observer.refresh_failed(&RefreshFailed {
+                    name: &shared.name,
+                    cause: self.cause,
+                    error,
+                    served,
+                }),
+            }
+            shared.tell_login_due(has_died.then_some(std::time::Duration::ZERO).or(due));
+        }));
+        if let (Err(panic), false) = (told, std::thread::panicking()) {
+            resume_unwind(panic);
         }
-        shared.tell_login_due(has_died.then_some(std::time::Duration::ZERO).or(due));
-        land.send_replace(Some(result.map(|(held, _)| held)));
     }
 }
 

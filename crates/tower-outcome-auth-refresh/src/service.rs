@@ -14,7 +14,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    Unauthenticated, UnavailableKind,
+    Passed, Unauthenticated, UnavailableKind,
     course::{self, Course, Unsent},
     credentials::{Refusal, Shared},
     flight::Want,
@@ -97,8 +97,10 @@ where
         let shared = &self.config.credentials.0;
         let start = if let Err(error) = Stage::AuthRefresh.check(&head.extensions) {
             Start::Refuse(error)
-        } else if !belongs(shared, &head) {
+        } else if Unauthenticated::is_in(&head.extensions) {
             Start::Pass
+        } else if !belongs(shared, &head) {
+            pass(shared, &head)
         } else if refresh::is_refreshing(shared) {
             Start::Refuse(recursive(shared))
         } else if let Some(held) = shared.fresh() {
@@ -140,9 +142,18 @@ fn recursive(shared: &Shared) -> BoxError {
 #[inline]
 fn belongs(shared: &Shared, head: &request::Parts) -> bool {
     let origins = &*shared.origins;
-    (origins.is_empty()
+    origins.is_empty()
         || origins
             .iter()
-            .any(|origin| origin.is_of(head).unwrap_or(true)))
-        && !Unauthenticated::is_in(&head.extensions)
+            .any(|origin| origin.is_of(head).unwrap_or(true))
+}
+
+/// What becomes of a request for which it is not meant.
+#[cold]
+fn pass(shared: &Shared, head: &request::Parts) -> Start {
+    shared.observer.passed(&Passed {
+        name: &shared.name,
+        host: head.uri.host(),
+    });
+    Start::Pass
 }

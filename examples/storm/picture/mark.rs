@@ -98,7 +98,9 @@ impl Mark {
             Self::PlacedUnseen => "placed, but the answer was lost, late or an error",
             Self::PlacedAgain => "placed AGAIN",
             Self::Failed => "failed, not placed",
-            Self::Refused | Self::QueryRefused => "refused: 429, 418 while banned, stale, or logged out",
+            Self::Refused | Self::QueryRefused => {
+                "refused: 429, 418 while banned, stale, or logged out"
+            }
             Self::Unknown => "reported as unknown",
             Self::Asked => "asked the venue what became of it",
             Self::Lost => "LOST FROM VIEW: placed, but believed to have failed",

@@ -45,7 +45,12 @@ pub(super) fn write(stored: &Stored) -> Result<Zeroizing<String>, StoreError> {
 
 /// Reads a credential.
 pub(super) fn read(text: &str) -> Result<Stored, StoreError> {
-    let document: Document = serde_json::from_str(text).map_err(StoreError::new)?;
+    // What the parser says may name what it found, and that may be a secret.
+    let not_whole = |error: serde_json::Error| {
+        let (line, column) = (error.line(), error.column());
+        StoreError::new(format!("no whole credential: line {line}, column {column}"))
+    };
+    let document: Document = serde_json::from_str(text).map_err(not_whole)?;
     if document.version != VERSION || document.revision == 0 {
         let what = "a version of the file that is not known here";
         return Err(StoreError::new(what));

@@ -21,6 +21,8 @@ use crate::Credential;
 ///   It ends with the process that holds it, however that ends.
 /// - A credential is written to another file, flushed to the disk, and put in the place of the old one
 ///   in one step: a reader finds the old or the new one, whole.
+/// - Whoever names the same file shares the lock, be it through a link or another directory; one that
+///   has several names on the disk (hard links) has as many locks.
 /// - It is a secret: the files are made readable for their owner alone, and on Unix one that others may
 ///   read is refused.
 ///
@@ -30,9 +32,10 @@ use crate::Credential;
 /// Advisory locks are not reliable on network file systems.
 #[derive(Clone, Debug)]
 pub struct FileStore {
-    paths: Arc<Paths>,
+    path: Arc<Path>,
 }
 
+/// Where the files are, whatever links lead there.
 #[derive(Debug)]
 struct Paths {
     credential: PathBuf,
@@ -55,34 +58,26 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 impl FileStore {
     /// Keeps the credential in the file of that name, whose directory has to be there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        let credential = path.into();
-        let beside = |suffix: &str| {
-            let mut name = credential.clone().into_os_string();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let paths = Paths {
-            lock: beside(".lock"),
-            new: beside(".new"),
-            credential,
-        };
         Self {
-            paths: Arc::new(paths),
+            path: Arc::from(path.into()),
         }
     }
 
     /// Returns the name of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.paths.credential
+        &self.path
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Paths) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let paths = Arc::clone(&self.paths);
-        let work = spawn_blocking(move || work(&paths));
+        let path = Arc::clone(&self.path);
+        let work = spawn_blocking(move || {
+            let paths = Paths::resolve(&path).map_err(StoreError::new)?;
+            work(&paths)
+        });
         work.await.map_err(StoreError::new)?
     }
 }
@@ -134,6 +129,37 @@ impl TokenStore for FileStore {
             Ok(Swap::Stored(next.revision))
         })
         .await
+    }
+}
+
+// === impl Paths ===
+
+impl Paths {
+    /// Follows links, to a file that need not be there yet.
+    fn resolve(path: &Path) -> io::Result<Self> {
+        let mut credential = path.to_owned();
+        // As many as the system would follow at most; then it says what is wrong.
+        for _ in 0..40 {
+            let Ok(target) = fs::read_link(&credential) else {
+                break;
+            };
+            let directory = credential.parent().unwrap_or(Path::new(""));
+            credential = directory.join(target);
+        }
+        let name = credential.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let directory = credential.parent();
+        let directory = directory.filter(|directory| !directory.as_os_str().is_empty());
+        let directory = fs::canonicalize(directory.unwrap_or(Path::new(".")))?;
+        let beside = |suffix: &str| {
+            let mut name = name.to_owned();
+            name.push(suffix);
+            directory.join(name)
+        };
+        Ok(Self {
+            lock: beside(".lock"),
+            new: beside(".new"),
+            credential: beside(""),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tower_outcome_auth_refresh::{
-    Credential, LoginDue, Observer, RefreshFailed, Refreshed, Rejected, Replayed, Waited,
+    Credential, LoginDue, Observer, Passed, RefreshFailed, Refreshed, Rejected, Replayed, Waited,
 };
 
 use crate::support::*;
@@ -53,6 +53,10 @@ impl Observer for Log {
 
     fn waited(&self, event: &Waited<'_>) {
         self.note(format!("waited {:?} served={}", event.waited, event.served));
+    }
+
+    fn passed(&self, event: &Passed<'_>) {
+        self.note(format!("passed to {:?}", event.host));
     }
 
     fn rejected(&self, event: &Rejected<'_>) {
@@ -164,6 +168,7 @@ async fn a_log_in_is_due_even_where_nothing_has_to_be_refreshed() {
     // The next log-in has an end of its own.
     let next = Credential::new("next").with_login_until(start() + DAY * 14);
     stage.credentials.log_in(next).await.unwrap();
+    assert_eq!(log.take(), ["refreshed 2 logged_in in 0ns for None"]);
     stage.pass(DAY * 7 + SECOND).await;
     assert_eq!(stage.call().await, Ok(200));
     assert_eq!(log.take(), ["login due within 86399s"]);
@@ -187,4 +192,44 @@ async fn a_source_that_dies_makes_a_log_in_due_at_once() {
     let lines = log.take();
     let due = lines.iter().filter(|line| *line == "login due within 0ns");
     assert_eq!(due.count(), 1, "{lines:?}");
+}
+
+struct Panics;
+
+impl Observer for Panics {
+    fn refreshed(&self, _: &Refreshed<'_>) {
+        panic!("the observer panics, as it was told");
+    }
+
+    fn refresh_failed(&self, _: &RefreshFailed<'_>) {
+        panic!("the observer panics, as it was told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_takes_nothing_from_those_who_wait() {
+    let source = Source::new([Say::Panic, Say::Token(None)]);
+    let stage = Stage::with(source, Venue::default(), |builder| builder.observer(Panics));
+    let error = tower::ServiceExt::oneshot(stage.service.clone(), post()).await;
+    assert_eq!(
+        kind(&error.unwrap_err()),
+        tower_outcome_auth_refresh::UnavailableKind::Panicked
+    );
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.call().await, Ok(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_somebody_else_is_told_and_one_that_is_marked_is_not() {
+    let (stage, log) = watched(Source::endless());
+    let to = |target: &str| http::Request::get(target).body(http_body_util::Full::default());
+    let foreign = to("https://other.test/").unwrap();
+    let mut marked = to("https://other.test/").unwrap();
+    let mark = tower_outcome_auth_refresh::Unauthenticated::new();
+    marked.extensions_mut().insert(mark);
+    for request in [foreign, marked] {
+        let sent = tower::ServiceExt::oneshot(stage.service.clone(), request).await;
+        assert_eq!(sent.unwrap().status(), 200);
+    }
+    assert_eq!(log.take(), ["passed to Some(\"other.test\")"]);
 }

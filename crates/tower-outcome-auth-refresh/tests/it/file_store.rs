@@ -177,3 +177,72 @@ async fn the_lock_keeps_others_out_until_it_is_dropped() {
     drop(held);
     waiting.await.unwrap();
 }
+
+#[tokio::test]
+async fn what_somebody_stored_is_seen_though_its_revision_has_been_there_before() {
+    let directory = Directory::new("emptied");
+    let ours = Source::new([Say::Exactly(full())]);
+    let stage = |source| {
+        Stage::with(source, Venue::default(), |builder| {
+            builder.store(directory.store())
+        })
+    };
+    let ours = stage(ours);
+    let session = Credential::new("ours").with_refresh_token("ours");
+    ours.credentials.log_in(session).await.unwrap();
+    fs::remove_file(directory.store().path()).unwrap();
+    let theirs = stage(Source::endless());
+    let session = Credential::new("theirs").with_refresh_token("theirs");
+    theirs.credentials.log_in(session).await.unwrap();
+    let stored = directory.store().load().await.unwrap().unwrap();
+    assert_eq!(stored.revision, 1, "as before");
+    ours.venue.reject("ours");
+    assert_eq!(ours.call().await, Ok(200));
+    assert_eq!(ours.source.calls(), 0, "there was a newer one");
+    assert_eq!(ours.venue.seen().last().unwrap(), "theirs");
+}
+
+#[tokio::test]
+async fn a_link_to_the_file_has_the_same_lock_and_stays_a_link() {
+    let directory = Directory::new("link");
+    let store = directory.store();
+    let link = directory.0.join("link.json");
+    std::os::unix::fs::symlink(store.path(), &link).unwrap();
+    // With and without a file to point at.
+    for revision in [0, 1] {
+        let linked = FileStore::new(&link);
+        let held = linked.lock().await.unwrap();
+        assert!(
+            tokio::time::timeout(SECOND / 20, store.lock())
+                .await
+                .is_err()
+        );
+        let swap = linked
+            .compare_and_set(revision, Credential::new("new"))
+            .await
+            .unwrap();
+        assert_eq!(swap, Swap::Stored(revision + 1));
+        drop(held);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let stored = store.load().await.unwrap().unwrap();
+        assert_eq!(stored.revision, revision + 1);
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_file_shows_nothing_of_it() {
+    let directory = Directory::new("shown");
+    let store = directory.store();
+    store.compare_and_set(0, full()).await.unwrap();
+    let text = fs::read_to_string(store.path()).unwrap();
+    for (from, to) in [
+        ("\"version\": 1", "\"version\": \"refresh\""),
+        ("\"token\"", "\"refresh\""),
+    ] {
+        fs::write(store.path(), text.replace(from, to)).unwrap();
+        let error = store.load().await.unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap();
+        let shown = format!("{error} {error:?} {cause} {cause:?}");
+        assert!(!shown.contains("refresh"), "{shown}");
+    }
+}

@@ -8,6 +8,7 @@ mod doubt;
 mod events;
 #[cfg(all(unix, feature = "file-store"))]
 mod file_store;
+mod login;
 #[cfg(feature = "oauth2")]
 mod oauth2;
 mod queued;

@@ -227,3 +227,93 @@ fn what_cannot_work_is_refused_with_field_and_value() {
             .is_ok()
     );
 }
+
+async fn fetched(status: u16, body: &'static str) -> Result<Credential, FetchError> {
+    let (_, send) = endpoint(move || json(status, body));
+    let source = builder()
+        .refresh_token(Some(Secret::new("r0")), send)
+        .unwrap();
+    source.fetch(None).await
+}
+
+#[tokio::test]
+async fn an_answer_that_is_slightly_off_loses_no_refresh_token() {
+    let minute = Some(Duration::from_secs(60));
+    for (status, rest, lifetime) in [
+        (200, r#""token_type":"bearer","expires_in":"60""#, minute),
+        (200, r#""token_type":"Bearer","expires_in":60.0"#, minute),
+        (200, r#""token_type":"bearer","expires_in":60.9"#, minute),
+        (200, r#""token_type":"bearer","expires_in":-1"#, None),
+        (200, r#""token_type":"bearer","expires_in":"never""#, None),
+        (200, r#""token_type":"bearer","expires_in":1e400"#, None),
+        (200, r#""expires_in":60"#, minute),
+        (200, r#""token_type":null,"expires_in":null"#, None),
+        (201, r#""token_type":"bearer","expires_in":60"#, minute),
+        (200, r#""token_type":"bearer","scope":["a","b"]"#, None),
+    ] {
+        if rest.contains("1e400") {
+            // No JSON at all for some parsers: only no panic is asked for.
+            let _ = fetched(status, r#"{"access_token":"a","expires_in":1e400}"#).await;
+            continue;
+        }
+        let body = format!(r#"{{"access_token":"a1","refresh_token":"r1",{rest}}}"#);
+        let credential = fetched(status, body.leak()).await.unwrap();
+        assert_eq!(credential.token().expose(), "a1", "{rest}");
+        assert_eq!(credential.refresh_token().unwrap().expose(), "r1", "{rest}");
+        assert_eq!(credential.lifetime(), lifetime, "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_one_whatever_its_status() {
+    let error = fetched(200, r#"{"error":"invalid_grant"}"#).await;
+    assert!(error.unwrap_err().is_dead());
+    let error = fetched(200, r#"{"error":"temporarily_unavailable"}"#).await;
+    assert!(!error.unwrap_err().is_dead());
+}
+
+#[tokio::test]
+async fn a_token_of_another_type_is_not_attached_as_a_bearer() {
+    let body = r#"{"access_token":"a1","refresh_token":"r1","token_type":"mac","expires_in":60}"#;
+    let error = fetched(200, body).await.unwrap_err();
+    assert!(error.is_dead());
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("mac") && !cause.contains("a1"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_date_says_how_long_to_leave_the_token_endpoint_alone() {
+    let clock = tower_outcome_core::ManualClock::new(crate::support::start());
+    let send = |_: Request<Vec<u8>>| {
+        let mut busy = json(503, "").unwrap();
+        // Two minutes after the clock of the test.
+        let date = "Fri, 15 Jan 2027 08:02:00 GMT".parse().unwrap();
+        busy.headers_mut().insert("retry-after", date);
+        std::future::ready(Ok::<_, io::Error>(busy))
+    };
+    let source = builder()
+        .clock(Arc::new(clock))
+        .refresh_token(Some(Secret::new("r0")), send)
+        .unwrap();
+    let error = source.fetch(None).await.unwrap_err();
+    assert_eq!(error.after(), Some(Duration::from_secs(120)));
+}
+
+#[tokio::test]
+async fn the_secret_of_a_client_is_marked_sensitive_and_in_no_debug() {
+    let send = |request: Request<Vec<u8>>| {
+        assert!(request.headers()["authorization"].is_sensitive());
+        std::future::ready(json(200, r#"{"access_token":"a1"}"#))
+    };
+    let source = builder().client_secret("s3cret").client_credentials(send);
+    source.unwrap().fetch(None).await.unwrap();
+    let with_user = OAuth2::builder("https://desk:s3cret@login.venue.test/token", "desk");
+    assert!(!format!("{with_user:?}").contains("s3cret"));
+    let send = |_: Request<Vec<u8>>| std::future::ready(json(200, ""));
+    let source = with_user.refresh_token(None, send).unwrap();
+    assert!(!format!("{source:?}").contains("s3cret"));
+    let nowhere = OAuth2::builder("ftp://desk:s3cret@login.venue.test/token", "desk");
+    let send = |_: Request<Vec<u8>>| std::future::ready(json(200, ""));
+    let error = nowhere.refresh_token(None, send).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+}

@@ -460,3 +460,39 @@ async fn a_credential_that_is_no_header_is_replayed_too_and_only_if_it_is_anothe
         assert_eq!(response.status(), expected);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_with_a_credential_that_is_neither_attached_nor_handed_down() {
+    let stage = Stage::with(Source::endless(), Venue::default(), |builder| {
+        builder.attach(|_: &Credential| Ok(Vec::new()))
+    });
+    for _ in 0..2 {
+        assert_eq!(stage.call().await, Err(UnavailableKind::Unattachable));
+    }
+    assert!(stage.venue.seen().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_of_a_pair_is_no_credential_of_the_callers_own() {
+    let session = Say::Exactly(Credential::new("s1").with_field("user", "DM123"));
+    let stage = Stage::with(Source::new([session]), Venue::default(), |builder| {
+        let headers = Headers::new()
+            .field(HeaderName::from_static("username"), "user")
+            .token(HeaderName::from_static("session"));
+        builder.attach(headers)
+    });
+    for (session, expected) in [(None, "s1"), (Some("own"), "own")] {
+        let probe = tower::service_fn(move |request: Req| async move {
+            assert_eq!(request.headers()["session"], expected);
+            Ok::<_, tower_outcome_core::BoxError>(status(200))
+        });
+        let service = AuthRefreshLayer::new(stage.credentials.clone()).layer(probe);
+        let mut order = post();
+        let headers = order.headers_mut();
+        headers.insert("username", "DM123".parse().unwrap());
+        if let Some(session) = session {
+            headers.insert("session", session.parse().unwrap());
+        }
+        service.oneshot(order).await.unwrap();
+    }
+}

@@ -337,3 +337,31 @@ async fn the_refresh_token_of_one_that_is_adopted_and_cannot_be_attached_is_the_
     let spent = previous.last().unwrap().as_ref().unwrap().refresh_token();
     assert_eq!(spent.unwrap().expose(), "rotated");
 }
+
+/// A store that is slow to write.
+#[derive(Clone, Default)]
+struct Slow(MemoryStore);
+
+impl TokenStore for Slow {
+    type Guard = <MemoryStore as TokenStore>::Guard;
+
+    async fn lock(&self) -> Result<Self::Guard, StoreError> {
+        self.0.lock().await
+    }
+
+    async fn load(&self) -> Result<Option<Stored>, StoreError> {
+        self.0.load().await
+    }
+
+    async fn compare_and_set(&self, expected: u64, new: Credential) -> Result<Swap, StoreError> {
+        tokio::time::sleep(SECOND * 14).await;
+        self.0.compare_and_set(expected, new).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_is_still_storing_is_not_lost() {
+    let stage = on(Slow::default(), Source::endless().takes(SECOND * 14));
+    assert_eq!(stage.call().await, Ok(200));
+    assert_eq!(stage.source.calls(), 1);
+}
