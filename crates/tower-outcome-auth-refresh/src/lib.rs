@@ -7,6 +7,7 @@ mod credential;
 mod credentials;
 mod flight;
 mod future;
+mod guard;
 mod held;
 mod layer;
 mod mark;
@@ -32,6 +33,7 @@ pub use self::{
     credential::Credential,
     credentials::Credentials,
     future::ResponseFuture,
+    guard::{ExpiryGuard, ExpiryGuardFuture, ExpiryGuardLayer},
     held::Snapshot,
     layer::{AuthRefreshLayer, AuthRefreshLayerBuilder},
     mark::Unauthenticated,
