@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_outcome_core::BoxError;
 use tower_service::Service;
 
-use crate::{Credentials, Snapshot, UnavailableKind, course, credentials::Refusal};
+use crate::{Credentials, Snapshot, UnavailableKind, course, obtain::Refusal};
 
 /// Looks at the credential of a request once more, right before the request is sent: for below a limiter
 /// whose waits may be longer than the mandatory [window](crate::Windows).

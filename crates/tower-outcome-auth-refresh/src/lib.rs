@@ -15,6 +15,7 @@ mod moment;
 #[cfg(feature = "oauth2")]
 mod oauth2;
 mod observer;
+mod obtain;
 mod refresh;
 mod secret;
 mod service;
