@@ -66,7 +66,10 @@ fn error_code(seen: Judged<'_>) -> Option<Answer> {
     let body: serde_json::Value = serde_json::from_slice(seen.body).ok()?;
     let reason = match body.get("ErrorCode")?.as_u64()? {
         4011 => Reason::AuthRejected,
-        _ => Reason::Rejected,
+        // Checked before anything is done: no permission, a bad request, a wrong log-in.
+        403 | 4000..=4004 | 4010 => Reason::Rejected,
+        // Whatever else there may be is no proof that nothing was done.
+        _ => return None,
     };
     Some(Answer::Rejected { reason })
 }

@@ -28,6 +28,7 @@ use tower_outcome::{
 };
 use tower_outcome_testkit::{self as testkit, Fault, Logins, Point, Venue};
 
+mod grpc;
 mod oidc;
 mod processes;
 mod source;

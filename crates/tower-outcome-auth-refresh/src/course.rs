@@ -12,11 +12,8 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    Rejected, Replayed, Snapshot, Unattachable, Unavailable, UnavailableKind,
-    credentials::{Refusal, Shared},
-    held::Held,
-    layer::Config,
-    service::LAYER,
+    Rejected, Replayed, Snapshot, Unattachable, Unavailable, UnavailableKind, credentials::Shared,
+    held::Held, layer::Config, obtain::Refusal, service::LAYER,
 };
 
 /// What one call needs to know.

@@ -2,10 +2,7 @@
 
 use std::{
     fmt,
-    future::poll_fn,
-    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Poll,
     time::Duration,
 };
 
@@ -13,14 +10,14 @@ use http::{HeaderName, HeaderValue};
 use tokio::{
     runtime::Handle,
     sync::watch,
-    time::{Instant, sleep_until, timeout, timeout_at},
+    time::{Instant, timeout},
 };
 use tower_outcome_core::{BoxError, Clock, Deadline, Origin, Random};
 
 use crate::{
     Attach, Cause, Credential, CredentialsBuilder, LoginDue, Observer, Refreshed, Snapshot, Stored,
-    Swap, TokenSource, Unavailable, UnavailableKind, Waited, Windows,
-    flight::{Flight, PATIENCE, Pace, State, Step, Want},
+    Swap, TokenSource, Unavailable, UnavailableKind, Windows,
+    flight::{Pace, State, Step, Want},
     held::{Held, Terms},
     moment::Moment,
     refresh::{self, Unstored},
@@ -64,22 +61,9 @@ pub(crate) struct Shared {
     pub(crate) random: Arc<dyn Random>,
 }
 
-/// Waits for a credential.
-pub(crate) type Obtain = Pin<Box<dyn Future<Output = Result<Arc<Held>, Refusal>> + Send>>;
-
-/// Why there is none, and when asking again may help.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) why: Unavailable,
-    pub(crate) after: Option<Duration>,
-}
-
 /// What is kept of memory for copies: for as many calls as are often under way, of a usual size.
 const KEPT: usize = 256;
 const USUAL: usize = 4096;
-
-/// How many refreshes a call waits for. One that brings nothing good is followed by one more.
-const REFRESHES_PER_CALL: u32 = 2;
 
 // === impl Credentials ===
 
@@ -349,7 +333,7 @@ impl Shared {
     }
 
     /// Asks what to do, and starts what has to be started.
-    fn ask(self: &Arc<Self>, want: Want, at: Moment) -> Step {
+    pub(crate) fn ask(self: &Arc<Self>, want: Want, at: Moment) -> Step {
         let mut state = self.lock();
         if Handle::try_current().is_err() {
             // Without a runtime nothing can be waited for.
@@ -369,148 +353,4 @@ impl Shared {
         }
         step
     }
-
-    /// Waits for a credential, until the deadline at most.
-    pub(crate) fn obtain(self: &Arc<Self>, want: Want, deadline: Option<Deadline>) -> Obtain {
-        let shared = Arc::clone(self);
-        Box::pin(async move {
-            if refresh::is_refreshing(&shared) {
-                return Err(Refusal {
-                    why: shared.unavailable(UnavailableKind::Recursive),
-                    after: None,
-                });
-            }
-            // Nothing is measured for nearly every call: there is nothing to wait for.
-            let began = Instant::now();
-            let mut waited = false;
-            let result = shared.wait(want, deadline, &mut waited).await;
-            if waited {
-                shared.observer.waited(&Waited {
-                    name: &shared.name,
-                    waited: began.elapsed(),
-                    served: result.is_ok(),
-                });
-            }
-            result
-        })
-    }
-
-    async fn wait(
-        self: &Arc<Self>,
-        want: Want,
-        deadline: Option<Deadline>,
-        waited: &mut bool,
-    ) -> Result<Arc<Held>, Refusal> {
-        let mut refreshes = 0;
-        loop {
-            let mut news = self.news.subscribe();
-            match self.ask(want, self.now()) {
-                Step::Use(held) => return Ok(held),
-                Step::Fail(why, after) => return Err(Refusal { why, after }),
-                Step::Pause(until) => {
-                    let deadline = deadline.map(Deadline::instant);
-                    let left = until.saturating_duration_since(Instant::now());
-                    let is_rejected = matches!(want, Want::NewerThan(_));
-                    if deadline.is_some_and(|deadline| deadline <= until)
-                        || is_rejected && left > PATIENCE
-                    {
-                        return Err(Refusal {
-                            why: self.unavailable(UnavailableKind::Paused),
-                            after: Some(left),
-                        });
-                    }
-                    *waited = true;
-                    first(sleep_until(until), news.changed()).await;
-                }
-                Step::Wait(flight) => {
-                    *waited = true;
-                    let landed = first(self.landed(flight, deadline), news.changed()).await;
-                    let Some(landed) = landed else {
-                        continue;
-                    };
-                    refreshes += 1;
-                    match landed {
-                        Ok(held) if !self.is_over(&held) => return Ok(held),
-                        Ok(_) if refreshes < REFRESHES_PER_CALL => {}
-                        Ok(_) => {
-                            return Err(Refusal {
-                                why: self.unavailable(UnavailableKind::Expired),
-                                after: None,
-                            });
-                        }
-                        Err(Refusal { why, .. }) if why.kind() == UnavailableKind::Deadline => {
-                            return Err(self.too_late());
-                        }
-                        Err(refusal) => {
-                            // What there is serves to its end, if it is good.
-                            let good = self.lock().good(self.now()).cloned();
-                            return match (want, good) {
-                                (Want::Any, Some(held)) => Ok(held),
-                                _ => Err(refusal),
-                            };
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits for the end of a refresh.
-    async fn landed(
-        &self,
-        mut flight: Flight,
-        deadline: Option<Deadline>,
-    ) -> Result<Arc<Held>, Refusal> {
-        let deadline = deadline.map(Deadline::instant);
-        let until = deadline.map_or(flight.overdue, |deadline| deadline.min(flight.overdue));
-        let landing = timeout_at(until, flight.landed.wait_for(Option::is_some));
-        let landed = match landing.await {
-            Ok(Ok(landed)) => landed.clone(),
-            Ok(Err(_)) => None,
-            Err(_) if deadline.is_some_and(|deadline| deadline <= flight.overdue) => {
-                return Err(self.too_late());
-            }
-            Err(_) => None,
-        };
-        match landed {
-            Some(Ok(held)) => Ok(held),
-            Some(Err(why)) => {
-                let after = self.lock().remembered(self.now());
-                Err(Refusal { why, after })
-            }
-            // It had its own time and more: whatever runs it stands still.
-            None => {
-                let why = self.unavailable(UnavailableKind::Lost);
-                let mut state = self.lock();
-                let at = self.now();
-                if state.end(flight.id) {
-                    state.fail(why.clone(), at, &*self.random);
-                }
-                let after = state.remembered(at);
-                Err(Refusal { why, after })
-            }
-        }
-    }
-
-    /// Whether a credential has expired meanwhile.
-    pub(crate) fn is_over(&self, held: &Held) -> bool {
-        held.expiry.is_reached(self.now())
-    }
-
-    pub(crate) fn too_late(&self) -> Refusal {
-        Refusal {
-            why: self.unavailable(UnavailableKind::Deadline),
-            after: None,
-        }
-    }
-}
-
-/// Waits for the one, or gives it up for the other.
-async fn first<T, U>(one: impl Future<Output = T>, other: impl Future<Output = U>) -> Option<T> {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|cx| match one.as_mut().poll(cx) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => other.as_mut().poll(cx).map(|_| None),
-    })
-    .await
 }

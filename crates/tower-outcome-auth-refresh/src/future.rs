@@ -21,9 +21,9 @@ use tower_service::Service;
 use crate::{
     UnavailableKind,
     course::{self, Course, Output, Trail},
-    credentials::Obtain,
     flight::Want,
     held::Held,
+    obtain::Obtain,
 };
 
 mod step;

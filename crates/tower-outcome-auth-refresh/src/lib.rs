@@ -7,6 +7,7 @@ mod credential;
 mod credentials;
 mod flight;
 mod future;
+mod guard;
 mod held;
 mod layer;
 mod mark;
@@ -14,6 +15,7 @@ mod moment;
 #[cfg(feature = "oauth2")]
 mod oauth2;
 mod observer;
+mod obtain;
 mod refresh;
 mod secret;
 mod service;
@@ -32,6 +34,7 @@ pub use self::{
     credential::Credential,
     credentials::Credentials,
     future::ResponseFuture,
+    guard::{ExpiryGuard, ExpiryGuardFuture, ExpiryGuardLayer},
     held::Snapshot,
     layer::{AuthRefreshLayer, AuthRefreshLayerBuilder},
     mark::Unauthenticated,

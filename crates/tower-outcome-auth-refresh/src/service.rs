@@ -16,10 +16,11 @@ use tower_service::Service;
 use crate::{
     Passed, Unauthenticated, UnavailableKind,
     course::{self, Course, Unsent},
-    credentials::{Refusal, Shared},
+    credentials::Shared,
     flight::Want,
     future::{ResponseFuture, Start},
     layer::Config,
+    obtain::Refusal,
     refresh,
 };
 

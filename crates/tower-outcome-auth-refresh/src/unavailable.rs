@@ -29,6 +29,9 @@ pub enum UnavailableKind {
     Paused,
     /// The source returned a credential that had expired already.
     Expired,
+    /// The credential expired while the request waited below; an
+    /// [`ExpiryGuard`](crate::ExpiryGuard) has seen it.
+    ExpiredBelow,
     /// The source returned a credential that cannot be put on a request.
     Unattachable,
     /// The store could not be read, locked or written.
@@ -129,6 +132,7 @@ impl UnavailableKind {
             Self::Deadline => "deadline",
             Self::Paused => "paused",
             Self::Expired => "expired",
+            Self::ExpiredBelow => "expired_below",
             Self::Unattachable => "unattachable",
             Self::Store => "store",
             Self::Panicked => "panicked",
@@ -147,6 +151,7 @@ impl UnavailableKind {
             Self::Deadline => "the deadline of the call has passed",
             Self::Paused => "the last refresh was just now, and the call cannot wait for the next",
             Self::Expired => "what the source returned had expired already",
+            Self::ExpiredBelow => "it expired while the request waited",
             Self::Unattachable => "what the source returned cannot be put on a request",
             Self::Store => "the store cannot be used",
             Self::Panicked => "the source panicked",

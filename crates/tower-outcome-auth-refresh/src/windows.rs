@@ -19,7 +19,8 @@ use tower_outcome_core::{ConfigError, Random};
 ///
 /// The advisory window is shortened by up to a half at random, so that a fleet that started together
 /// does not refresh together; and neither is ever more than the half of a lifetime, so that a short one
-/// does not make for a refresh without end. A lifetime is what is left of it when the credential arrives.
+/// does not make for a refresh without end. Where waits below may be longer than that, put an
+/// [`ExpiryGuardLayer`](crate::ExpiryGuardLayer) below them. A lifetime is what is left of it when the credential arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Windows(Option<Fixed>);
 

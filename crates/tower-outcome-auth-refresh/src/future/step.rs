@@ -17,9 +17,9 @@ use tower_service::Service;
 
 use crate::{
     course::{Course, Output, Rejection, Trail},
-    credentials::Obtain,
     flight::Want,
     held::Held,
+    obtain::Obtain,
 };
 
 /// A response whose body is being looked at.

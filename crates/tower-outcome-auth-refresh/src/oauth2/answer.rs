@@ -95,7 +95,7 @@ pub(super) fn usable(
             source: None,
         });
     }
-    if status.is_success() {
+    if status.is_success() || status.is_client_error() {
         return canonical(answer);
     }
     Ok(answer)
@@ -106,10 +106,13 @@ fn canonical(mut answer: HttpResponse) -> Result<HttpResponse, NotAnswered> {
     let Ok(Value::Object(mut found)) = serde_json::from_slice(answer.body()) else {
         return Ok(answer);
     };
-    let Some(Value::String(token)) = found.remove("access_token") else {
+    let json = HeaderValue::from_static("application/json");
+    let token = found.remove("access_token");
+    let (Some(Value::String(token)), true) = (token, answer.status().is_success()) else {
         if found.get("error").is_some_and(Value::is_string) {
-            // A refusal, whatever its status.
+            // A refusal, whatever its status and type of content.
             *answer.status_mut() = StatusCode::BAD_REQUEST;
+            answer.headers_mut().insert(header::CONTENT_TYPE, json);
         }
         return Ok(answer);
     };
@@ -139,7 +142,6 @@ fn canonical(mut answer: HttpResponse) -> Result<HttpResponse, NotAnswered> {
     }
     *answer.body_mut() = Value::Object(written).to_string().into_bytes();
     *answer.status_mut() = StatusCode::OK;
-    let json = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, json);
     Ok(answer)
 }

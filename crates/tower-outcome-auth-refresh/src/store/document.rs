@@ -13,6 +13,9 @@ use crate::Credential;
 #[serde(deny_unknown_fields)]
 struct Document {
     version: u32,
+    /// Whose it is, if the store was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
     revision: u64,
     token: Zeroizing<String>,
     fields: Vec<(String, Zeroizing<String>)>,
@@ -24,11 +27,15 @@ struct Document {
 const VERSION: u32 = 1;
 
 /// Writes a credential down.
-pub(super) fn write(stored: &Stored) -> Result<Zeroizing<String>, StoreError> {
+pub(super) fn write(
+    stored: &Stored,
+    account: Option<&str>,
+) -> Result<Zeroizing<String>, StoreError> {
     let credential = &stored.credential;
     let copy = |secret: &crate::Secret| Zeroizing::new(secret.expose().to_owned());
     let document = Document {
         version: VERSION,
+        account: account.map(str::to_owned),
         revision: stored.revision,
         token: copy(credential.token()),
         fields: credential
@@ -43,8 +50,8 @@ pub(super) fn write(stored: &Stored) -> Result<Zeroizing<String>, StoreError> {
     text.map(Zeroizing::new).map_err(StoreError::new)
 }
 
-/// Reads a credential.
-pub(super) fn read(text: &str) -> Result<Stored, StoreError> {
+/// Reads a credential, unless it is somebody else's.
+pub(super) fn read(text: &str, account: Option<&str>) -> Result<Stored, StoreError> {
     // What the parser says may name what it found, and that may be a secret.
     let not_whole = |error: serde_json::Error| {
         let (line, column) = (error.line(), error.column());
@@ -54,6 +61,12 @@ pub(super) fn read(text: &str) -> Result<Stored, StoreError> {
     if document.version != VERSION || document.revision == 0 {
         let what = "a version of the file that is not known here";
         return Err(StoreError::new(what));
+    }
+    if let (Some(found), Some(account)) = (&document.account, account) {
+        if found != account {
+            let what = format!("the file is that of {found:?}, and not of {account:?}");
+            return Err(StoreError::new(what));
+        }
     }
     let mut credential = Credential::new(document.token.as_str());
     for (name, value) in &document.fields {

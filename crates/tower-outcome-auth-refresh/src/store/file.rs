@@ -33,11 +33,13 @@ use crate::Credential;
 #[derive(Clone, Debug)]
 pub struct FileStore {
     path: Arc<Path>,
+    account: Option<Arc<str>>,
 }
 
 /// Where the files are, whatever links lead there.
 #[derive(Debug)]
 struct Paths {
+    account: Option<Arc<str>>,
     credential: PathBuf,
     lock: PathBuf,
     new: PathBuf,
@@ -60,7 +62,16 @@ impl FileStore {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: Arc::from(path.into()),
+            account: None,
         }
+    }
+
+    /// Writes whose credential it is into the file, and takes no file for it that names somebody else: two
+    /// that were given the same name by mistake would log each other out. Default: nobody is named.
+    #[must_use]
+    pub fn account(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.account = Some(name.into());
+        self
     }
 
     /// Returns the name of the file.
@@ -73,9 +84,9 @@ impl FileStore {
         &self,
         work: impl FnOnce(&Paths) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let path = Arc::clone(&self.path);
+        let (path, account) = (Arc::clone(&self.path), self.account.clone());
         let work = spawn_blocking(move || {
-            let paths = Paths::resolve(&path).map_err(StoreError::new)?;
+            let paths = Paths::resolve(&path, account).map_err(StoreError::new)?;
             work(&paths)
         });
         work.await.map_err(StoreError::new)?
@@ -125,7 +136,8 @@ impl TokenStore for FileStore {
                 return Ok(Swap::Changed(stored));
             }
             let next = Stored::new(credential, revision.saturating_add(1));
-            replace(paths, &document::write(&next)?).map_err(StoreError::new)?;
+            replace(paths, &document::write(&next, paths.account.as_deref())?)
+                .map_err(StoreError::new)?;
             Ok(Swap::Stored(next.revision))
         })
         .await
@@ -136,7 +148,7 @@ impl TokenStore for FileStore {
 
 impl Paths {
     /// Follows links, to a file that need not be there yet.
-    fn resolve(path: &Path) -> io::Result<Self> {
+    fn resolve(path: &Path, account: Option<Arc<str>>) -> io::Result<Self> {
         let mut credential = path.to_owned();
         // As many as the system would follow at most; then it says what is wrong.
         for _ in 0..40 {
@@ -156,6 +168,7 @@ impl Paths {
             directory.join(name)
         };
         Ok(Self {
+            account,
             lock: beside(".lock"),
             new: beside(".new"),
             credential: beside(""),
@@ -172,7 +185,7 @@ fn load(paths: &Paths) -> Result<Option<Stored>, StoreError> {
     refuse_public(&file, &paths.credential).map_err(StoreError::new)?;
     let mut text = Zeroizing::new(String::new());
     io::Read::read_to_string(&mut file, &mut text).map_err(StoreError::new)?;
-    document::read(&text).map(Some)
+    document::read(&text, paths.account.as_deref()).map(Some)
 }
 
 /// Puts a document in the place of the old one, in one step.

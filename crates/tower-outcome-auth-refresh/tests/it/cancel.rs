@@ -83,3 +83,50 @@ async fn a_refresh_survives_all_who_waited_for_it() {
     assert_eq!(stage.call().await, Ok(200));
     assert_eq!(stage.source.calls(), 1);
 }
+
+/// A thousand calls meet a dead session, and the one that refreshes is dropped after so many polls. Returns
+/// whether it had ended.
+async fn a_thousand_without_the_one_that_refreshes(polls: usize) -> bool {
+    let source = Source::endless().takes(Duration::from_millis(50));
+    let stage = Stage::with(source, Venue::default(), |b| b);
+    assert_eq!(stage.call().await, Ok(200));
+    stage.pass(SECOND).await;
+    stage.venue.reject("token-1");
+    stage.venue.latency(Duration::from_millis(20));
+    let mut first = stage.service.clone();
+    let mut first = task::spawn(first.call(post()));
+    let mut ended = first.poll().is_ready();
+    // Its answer is there before theirs, so that it is the one that starts the refresh.
+    tokio::time::advance(Duration::from_millis(10)).await;
+    let calls: Vec<_> = (0..1000)
+        .map(|_| tokio::spawn(stage.service.clone().oneshot(post())))
+        .collect();
+    for _ in 0..polls {
+        if ended {
+            break;
+        }
+        stage.settle().await;
+        tokio::time::advance(Duration::from_millis(10)).await;
+        ended = first.poll().is_ready();
+    }
+    drop(first);
+    for call in calls {
+        let response = call.await.unwrap().unwrap();
+        assert_eq!(response.status(), 200, "after {polls} polls");
+    }
+    assert_eq!(stage.source.calls(), 2, "after {polls} polls");
+    let replays = stage.venue.seen();
+    let replays = replays.iter().filter(|token| *token == "token-2").count();
+    assert!(replays <= 1001, "{replays} replays after {polls} polls");
+    ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn whenever_the_one_that_refreshes_is_dropped_a_thousand_others_share_its_refresh() {
+    let mut polls = 0;
+    while !a_thousand_without_the_one_that_refreshes(polls).await {
+        polls += 1;
+        assert!(polls < 100, "the call never ends");
+    }
+    assert!(polls > 6, "every state was met: {polls}");
+}

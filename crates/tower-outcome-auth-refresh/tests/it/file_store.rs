@@ -246,3 +246,22 @@ async fn an_error_of_a_file_shows_nothing_of_it() {
         assert!(!shown.contains("refresh"), "{shown}");
     }
 }
+
+#[tokio::test]
+async fn a_file_that_names_somebody_else_is_not_taken_and_not_overwritten() {
+    let directory = Directory::new("account");
+    let one = directory.store().account("desk 1");
+    one.compare_and_set(0, full()).await.unwrap();
+    let other = directory.store().account("desk 2");
+    let error = other.load().await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(
+        cause.contains("desk 1") && cause.contains("desk 2"),
+        "{cause}"
+    );
+    assert!(other.compare_and_set(1, full()).await.is_err());
+    // Who does not say whose it is takes what there is, as does the one whose it is.
+    for store in [one, directory.store()] {
+        assert_eq!(store.load().await.unwrap().unwrap().credential, full());
+    }
+}

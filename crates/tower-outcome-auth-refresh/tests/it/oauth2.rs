@@ -268,6 +268,8 @@ async fn an_answer_that_is_slightly_off_loses_no_refresh_token() {
 async fn a_refusal_is_one_whatever_its_status() {
     let error = fetched(200, r#"{"error":"invalid_grant"}"#).await;
     assert!(error.unwrap_err().is_dead());
+    let error = refused(|| answer(400, "text/plain", r#"{"error":"invalid_grant"}"#)).await;
+    assert!(error.is_dead());
     let error = fetched(200, r#"{"error":"temporarily_unavailable"}"#).await;
     assert!(!error.unwrap_err().is_dead());
 }

@@ -5,9 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use tower::{Layer, ServiceExt, limit::ConcurrencyLimitLayer};
-use tower_outcome_auth_refresh::{AuthRefreshLayer, UnavailableKind};
-use tower_outcome_core::Deadline;
+use tower::{Layer, ServiceBuilder, ServiceExt, limit::ConcurrencyLimitLayer};
+use tower_outcome_auth_refresh::{AuthRefreshLayer, ExpiryGuardLayer, UnavailableKind};
+use tower_outcome_core::{BoxError, Deadline, Delivery, Failure, Outcome, Reason};
 
 use crate::support::*;
 
@@ -96,4 +96,58 @@ async fn who_is_ready_after_its_deadline_waits_for_no_other_credential() {
     let error = second.await.unwrap().unwrap_err();
     assert_eq!(kind(&error), UnavailableKind::Deadline);
     assert_eq!(stage.source.calls(), 1);
+}
+
+/// Sends a request that waits two minutes below, with a credential that lives for one.
+async fn after_two_minutes_in_a_queue(stage: &Stage) -> Reply {
+    let guard = ExpiryGuardLayer::new(stage.credentials.clone());
+    let guarded = guard.layer(stage.venue.clone());
+    let queue = tower::service_fn(move |request: Req| {
+        let guarded = guarded.clone();
+        async move {
+            tokio::time::sleep(MINUTE * 2).await;
+            guarded.oneshot(request).await
+        }
+    });
+    let layer = AuthRefreshLayer::builder(stage.credentials.clone()).hands_down(true);
+    let service = ServiceBuilder::new().layer(layer.build()).service(queue);
+    service.oneshot(post()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expired_in_a_queue_below_is_not_sent_and_a_refresh_is_under_way() {
+    let stage = Stage::new(Source::tokens(MINUTE));
+    let error: BoxError = after_two_minutes_in_a_queue(&stage).await.unwrap_err();
+    assert_eq!(kind(&error), UnavailableKind::ExpiredBelow);
+    let failure = Failure::of(&*error).unwrap();
+    assert_eq!(failure.delivery(), Delivery::NotSent);
+    let unavailable = Outcome::Retryable {
+        reason: Reason::AuthUnavailable,
+        after: None,
+    };
+    assert_eq!(failure.outcome(), unavailable);
+    assert!(stage.venue.seen().is_empty());
+    stage.settle().await;
+    assert_eq!(stage.source.calls(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expired_in_a_queue_below_is_replaced_by_the_present_one() {
+    let stage = Stage::new(Source::tokens(MINUTE));
+    let credentials = stage.credentials.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND * 90).await;
+        credentials.get(None).await.unwrap();
+    });
+    let response = after_two_minutes_in_a_queue(&stage).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(stage.venue.seen(), ["token-2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_good_passes_the_guard_untouched() {
+    let stage = Stage::new(Source::endless());
+    let response = after_two_minutes_in_a_queue(&stage).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(stage.venue.seen(), ["token-1"]);
 }

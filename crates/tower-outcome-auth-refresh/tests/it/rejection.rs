@@ -496,3 +496,40 @@ async fn half_of_a_pair_is_no_credential_of_the_callers_own() {
         service.oneshot(order).await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_body_is_sent_again_from_its_beginning() {
+    use http_body_util::{StreamBody, combinators::UnsyncBoxBody};
+    use tower_outcome_core::{BoxError, ReplayBody, ReplayLayer};
+
+    type Streamed = UnsyncBoxBody<bytes::Bytes, BoxError>;
+
+    let stage = Stage::new(Source::endless());
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let venue = tower::service_fn(move |request: Request<ReplayBody<Streamed>>| {
+        let log = log.clone();
+        async move {
+            let is_new = request.headers()[header::AUTHORIZATION] == "Bearer token-2";
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            log.lock().unwrap().push(body);
+            Ok::<_, BoxError>(status(if is_new { 200 } else { 401 }))
+        }
+    });
+    let service = tower::ServiceBuilder::new()
+        .layer(ReplayLayer::new())
+        .layer(AuthRefreshLayer::new(stage.credentials.clone()))
+        .service(venue);
+    let parts = ["buy ", "1", "00"].map(|part| {
+        Ok::<_, BoxError>(http_body::Frame::data(bytes::Bytes::from_static(
+            part.as_bytes(),
+        )))
+    });
+    let body = StreamBody::new(futures_util::stream::iter(parts)).boxed_unsync();
+    let order = Request::post("https://venue.test/orders")
+        .body(body)
+        .unwrap();
+    let response = service.oneshot(order).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(*seen.lock().unwrap(), ["buy 100", "buy 100"]);
+}
