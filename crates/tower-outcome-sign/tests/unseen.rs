@@ -8,8 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use std::{
-    fmt::{self, Write},
-    io,
+    fmt, io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -25,11 +24,10 @@ use tower_outcome_sign::{
     MessageSigner, Nonces, Secret, Sign, SignError, SignLayer, SignedBody, SigningTime, Template,
     Unit, Validity, Verifier,
 };
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
+
+mod traced;
+
+use self::traced::Log;
 
 const SEED: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
 const PHRASE: &str = "hunter2-the-passphrase";
@@ -63,43 +61,6 @@ fn signers() -> Vec<Signer> {
         Box::new(token.unwrap()),
         Box::new(AwsSigner::new(aws, "us-east-1", "s3").unwrap()),
     ]
-}
-
-/// Keeps everything that is traced, at every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-struct Line<'a>(&'a mut String);
-
-impl Visit for Line<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        writeln!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        span.record(&mut Line(&mut self.0.lock().unwrap()));
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut Line(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Line(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
 }
 
 fn whole(body: &'static str) -> Body {

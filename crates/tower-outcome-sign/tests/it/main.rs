@@ -20,5 +20,8 @@ mod seal;
 mod secrets;
 mod support;
 mod templates;
+#[cfg(feature = "aws-sigv4")]
+#[path = "../traced/mod.rs"]
+mod traced;
 mod traits;
 mod vectors;

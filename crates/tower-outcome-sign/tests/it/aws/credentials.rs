@@ -1,13 +1,10 @@
 //! Whose keys a request is signed with, and that nobody sees them.
 
-use std::{
-    fmt::{self, Write},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::{NOW, SECRET, get, s3, session};
+use crate::support::{at_ms, fresh_ms, header, secs, sign};
+use crate::traced::Log;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -16,14 +13,6 @@ use tower_outcome_sign::{
     AwsCredentialSource, AwsCredentials, AwsSigner, SharedAwsCredentials, SignError, SignErrorKind,
     SignLayer, SignedBody,
 };
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
-
-use super::{NOW, SECRET, get, s3, session};
-use crate::support::{at_ms, fresh_ms, header, secs, sign};
 
 #[test]
 fn credentials_that_have_expired_sign_nothing() {
@@ -108,43 +97,6 @@ async fn what_a_layer_above_attaches_reaches_the_signer() {
     let response = signed.layer(client).oneshot(request).await.unwrap();
     let body = response.into_body().collect().await.unwrap();
     assert_eq!(body.to_bytes(), "true");
-}
-
-/// Keeps everything that is traced.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-struct Line<'a>(&'a mut String);
-
-impl Visit for Line<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        span.record(&mut Line(&mut self.0.lock().unwrap()));
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut Line(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Line(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
 }
 
 #[test]
