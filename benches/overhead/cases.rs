@@ -120,7 +120,7 @@ pub(crate) const ALL: &[Case] = &[
         name: "outcome_auth_refresh_off",
         about: "AuthRefresh with a good token, replays switched off",
         bound: Some(Bound {
-            // Not reached: one more header in a map is half of it.
+            // Not reached: one more header in a map and two clocks are more than half of that alone.
             instructions: 450,
             allocations: 0,
         }),
