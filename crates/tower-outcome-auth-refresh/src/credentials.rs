@@ -79,6 +79,12 @@ impl Credentials {
         &self.0.name
     }
 
+    /// Returns how long before its end a credential is refreshed.
+    #[must_use]
+    pub fn windows(&self) -> Windows {
+        self.0.windows
+    }
+
     /// Returns the credential if there is one that is good, and fetches nothing.
     #[must_use]
     pub fn current(&self) -> Option<Snapshot> {

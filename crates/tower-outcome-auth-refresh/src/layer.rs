@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use tower_layer::Layer;
-use tower_outcome_core::HttpClassifier;
+use tower_outcome_core::{ConfigError, HttpClassifier};
 
 use crate::{AuthRefresh, Credentials};
 
@@ -27,6 +27,8 @@ pub struct AuthRefreshLayer<C = HttpClassifier> {
 #[must_use]
 pub struct AuthRefreshLayerBuilder<C = HttpClassifier> {
     config: Config<C>,
+    /// Whether somebody chose the classifier.
+    chosen: bool,
 }
 
 /// What an AuthRefresh layer goes by, shared by all its services.
@@ -57,7 +59,16 @@ impl AuthRefreshLayer {
                 hands_down: false,
                 drain_limit: 16 * 1024,
             },
+            chosen: false,
         }
+    }
+}
+
+impl<C> AuthRefreshLayer<C> {
+    /// Returns the credentials that it attaches.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.config.credentials
     }
 }
 
@@ -88,6 +99,28 @@ impl<C> AuthRefreshLayerBuilder<C> {
     /// that the request was not acted on: an
     /// [`Unclear`](tower_outcome_core::Answer::Unclear) answer is handed to the caller.
     pub fn classifier<D>(self, classifier: D) -> AuthRefreshLayerBuilder<D> {
+        AuthRefreshLayerBuilder {
+            chosen: true,
+            ..self.with_classifier(classifier)
+        }
+    }
+
+    /// Takes over the classifier that all layers of a stack share.
+    ///
+    /// # Errors
+    ///
+    /// If one was [set](Self::classifier) for this layer alone.
+    pub fn shared_classifier<D>(
+        self,
+        shared: D,
+    ) -> Result<AuthRefreshLayerBuilder<D>, ConfigError> {
+        if self.chosen {
+            return Err(ConfigError::classifier_of_one_layer());
+        }
+        Ok(self.with_classifier(shared))
+    }
+
+    fn with_classifier<D>(self, classifier: D) -> AuthRefreshLayerBuilder<D> {
         let Config {
             credentials,
             classifier: _,
@@ -103,6 +136,7 @@ impl<C> AuthRefreshLayerBuilder<C> {
                 hands_down,
                 drain_limit,
             },
+            chosen: self.chosen,
         }
     }
 

@@ -24,6 +24,8 @@ use tower_outcome_core::{ConfigError, Random};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Windows(Option<Fixed>);
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fixed {
     advisory: Duration,
@@ -48,6 +50,12 @@ impl Windows {
         }))
     }
 
+    /// Returns the mandatory window of a credential that lives long: 60 s by lifetime.
+    #[must_use]
+    pub fn longest_mandatory(self) -> Duration {
+        self.0.map_or(MINUTE, |fixed| fixed.mandatory)
+    }
+
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         match self.0 {
             Some(fixed) if fixed.mandatory > fixed.advisory => Err(ConfigError::new(
@@ -61,7 +69,6 @@ impl Windows {
 
     /// Returns the advisory and the mandatory window of a credential that lives so long.
     pub(crate) fn of(self, lifetime: Duration, random: &dyn Random) -> (Duration, Duration) {
-        const MINUTE: Duration = Duration::from_secs(60);
         let (advisory, mandatory) = match self.0 {
             Some(fixed) => (fixed.advisory, fixed.mandatory),
             None => {

@@ -22,6 +22,19 @@ impl ConfigError {
         }
     }
 
+    /// Creates the error of a layer that has a classifier of its own in a stack that has one for all.
+    ///
+    /// Layers that disagree on what an answer means undo each other's work: a limiter that takes for a
+    /// refusal what Retry takes for a success, say.
+    #[must_use]
+    pub fn classifier_of_one_layer() -> Self {
+        Self {
+            field: "classifier",
+            value: "set for one layer".to_owned(),
+            expected: "one for the whole stack",
+        }
+    }
+
     /// Returns the name of the field.
     #[must_use]
     pub const fn field(&self) -> &'static str {

@@ -12,7 +12,7 @@ use crate::{
     queue::{Entrant, Mask, Progress, mask_of},
     rule::nanos,
     shared::{Counted, MutexGuard, Shared},
-    state::{Mark, State, Units, Woken},
+    state::{ClassState, Mark, State, Units, Woken},
     ticket::ClassOf,
 };
 
@@ -44,6 +44,14 @@ impl Budget {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Returns the longest time for which a request may wait, in the class that waits longest.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        let state = self.0.lock();
+        let waits = state.classes().iter().map(ClassState::max_wait);
+        Duration::from_nanos(waits.max().unwrap_or(0))
     }
 
     /// Makes a cost from units by the names of limits. A limit that is not named costs 0.

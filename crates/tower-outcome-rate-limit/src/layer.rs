@@ -1,6 +1,6 @@
 //! The layer and its configuration.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tower_layer::Layer;
 use tower_outcome_core::{Clock, ConfigError, HttpClassifier, SystemClock};
@@ -29,6 +29,8 @@ pub struct RateLimitLayerBuilder<C = HttpClassifier> {
     classifier: C,
     closes_gate: bool,
     clock: Arc<dyn Clock>,
+    /// Whether somebody chose the classifier.
+    chosen: bool,
 }
 
 pub(crate) struct Config<C> {
@@ -68,7 +70,18 @@ impl RateLimitLayer {
             classifier: HttpClassifier::new(),
             closes_gate: true,
             clock: Arc::new(SystemClock::new()),
+            chosen: false,
         }
+    }
+}
+
+impl<C> RateLimitLayer<C> {
+    /// Returns the longest time for which a request may wait here: what its budgets allow together, each
+    /// in the class that waits longest.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        let waits = self.config.scopes.iter().map(Bound::longest_wait);
+        waits.fold(Duration::ZERO, Duration::saturating_add)
     }
 }
 
@@ -112,17 +125,38 @@ impl<C> RateLimitLayerBuilder<C> {
     /// Whatever it gives the reason [`RateLimited`](tower_outcome_core::Reason::RateLimited) closes
     /// the gate; with rules of its own that may be a 200 with an error in its body.
     pub fn classifier<D>(self, classifier: D) -> RateLimitLayerBuilder<D> {
+        RateLimitLayerBuilder {
+            chosen: true,
+            ..self.with_classifier(classifier)
+        }
+    }
+
+    /// Takes over the classifier that all layers of a stack share.
+    ///
+    /// # Errors
+    ///
+    /// If one was [set](Self::classifier) for this layer alone.
+    pub fn shared_classifier<D>(self, shared: D) -> Result<RateLimitLayerBuilder<D>, ConfigError> {
+        if self.chosen {
+            return Err(ConfigError::classifier_of_one_layer());
+        }
+        Ok(self.with_classifier(shared))
+    }
+
+    fn with_classifier<D>(self, classifier: D) -> RateLimitLayerBuilder<D> {
         let Self {
             scopes,
             classifier: _,
             closes_gate,
             clock,
+            chosen,
         } = self;
         RateLimitLayerBuilder {
             scopes,
             classifier,
             closes_gate,
             clock,
+            chosen,
         }
     }
 
@@ -153,6 +187,7 @@ impl<C> RateLimitLayerBuilder<C> {
             classifier,
             closes_gate,
             clock,
+            chosen: _,
         } = self;
         let scopes = scopes.into_iter().map(Scope::bind);
         let scopes = scopes.collect::<Result<Box<[Bound]>, _>>()?;

@@ -1,6 +1,6 @@
 //! Which budget a request draws on, and what is learned for it from the response.
 
-use std::{fmt, hash::Hash, ops::Deref};
+use std::{fmt, hash::Hash, ops::Deref, time::Duration};
 
 use http::{request, response};
 use tower_outcome_core::{ConfigError, Priority};
@@ -204,6 +204,11 @@ impl Bound {
         ticket
             .or_priority(Priority::of(&head.extensions))
             .no_later_than_deadline(&head.extensions)
+    }
+
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let (Source::Shared(budget) | Source::ByRequest { sample: budget, .. }) = &self.source;
+        budget.longest_wait()
     }
 
     /// Whether both draw on one and the same budget.

@@ -32,6 +32,8 @@ pub struct RetryLayer<C = HttpClassifier> {
 #[must_use]
 pub struct RetryLayerBuilder<C> {
     config: Config<C>,
+    /// Whether somebody chose the classifier.
+    chosen: bool,
 }
 
 // === impl RetryLayer ===
@@ -89,11 +91,31 @@ impl<C> RetryLayerBuilder<C> {
                 drain_limit: 16 * 1024,
                 random: Arc::new(SplitMix64::unseeded()),
             },
+            chosen: false,
         }
     }
 
     /// Sets the classifier that decides what became of each attempt.
     pub fn classifier<D>(self, classifier: D) -> RetryLayerBuilder<D> {
+        RetryLayerBuilder {
+            chosen: true,
+            ..self.with_classifier(classifier)
+        }
+    }
+
+    /// Takes over the classifier that all layers of a stack share.
+    ///
+    /// # Errors
+    ///
+    /// If one was [set](Self::classifier) for this layer alone.
+    pub fn shared_classifier<D>(self, shared: D) -> Result<RetryLayerBuilder<D>, ConfigError> {
+        if self.chosen {
+            return Err(ConfigError::classifier_of_one_layer());
+        }
+        Ok(self.with_classifier(shared))
+    }
+
+    fn with_classifier<D>(self, classifier: D) -> RetryLayerBuilder<D> {
         let Config {
             classifier: _,
             max_attempts,
@@ -117,6 +139,7 @@ impl<C> RetryLayerBuilder<C> {
                 drain_limit,
                 random,
             },
+            chosen: self.chosen,
         }
     }
 

@@ -206,6 +206,28 @@ impl<A, C> SignLayerBuilder<A, C> {
     /// # Ok::<(), tower_outcome_core::ConfigError>(())
     /// ```
     pub fn classifier<D>(self, classifier: D) -> SignLayerBuilder<A, D> {
+        self.with_classifier(Some(classifier))
+    }
+
+    /// Takes over the classifier that all layers of a stack share, if there is one and it is of use:
+    /// with [nonces](Self::nonces) or a [clock offset](Self::clock_offset), by which to sign better the
+    /// second time.
+    ///
+    /// # Errors
+    ///
+    /// If one was [set](Self::classifier) for this layer alone.
+    pub fn shared_classifier<D>(
+        self,
+        shared: Option<D>,
+    ) -> Result<SignLayerBuilder<A, D>, ConfigError> {
+        if self.classifier.is_some() {
+            return Err(ConfigError::classifier_of_one_layer());
+        }
+        let useful = self.nonces.is_some() || self.offset.is_some();
+        Ok(self.with_classifier(shared.filter(|_| useful)))
+    }
+
+    fn with_classifier<D>(self, classifier: Option<D>) -> SignLayerBuilder<A, D> {
         let Self {
             signer,
             origins,
@@ -228,7 +250,7 @@ impl<A, C> SignLayerBuilder<A, C> {
             margin,
             nonces,
             offset,
-            classifier: Some(classifier),
+            classifier,
             skew_evidence,
             publishes,
             clock,

@@ -71,6 +71,12 @@ impl ConnectTimeoutLayer {
             limit: timeouts.connect,
         }
     }
+
+    /// Creates the layer with this bound, or without one.
+    #[must_use]
+    pub const fn within(bound: Option<Duration>) -> Self {
+        Self { limit: bound }
+    }
 }
 
 impl Default for ConnectTimeoutLayer {

@@ -1,5 +1,7 @@
 //! The layer.
 
+use std::time::Duration;
+
 use tower_layer::Layer;
 
 use super::{Timeout, bounds::Bounds};
@@ -27,6 +29,12 @@ impl TimeoutLayer {
         Self {
             bounds: Bounds::new(timeouts),
         }
+    }
+
+    /// Returns the bound of an attempt.
+    #[must_use]
+    pub const fn attempt(&self) -> Option<Duration> {
+        self.bounds.attempt
     }
 }
 

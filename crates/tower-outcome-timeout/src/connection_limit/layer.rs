@@ -80,6 +80,14 @@ impl<K: Eq + Hash> ConnectionLimitLayer<K> {
     }
 }
 
+impl<K> ConnectionLimitLayer<K> {
+    /// Returns the bound of the wait for a slot.
+    #[must_use]
+    pub const fn acquire(&self) -> Option<Duration> {
+        self.acquire
+    }
+}
+
 impl<K> Clone for ConnectionLimitLayer<K> {
     fn clone(&self) -> Self {
         Self {

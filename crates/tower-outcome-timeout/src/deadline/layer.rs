@@ -49,6 +49,12 @@ impl DeadlineLayer {
         Self::builder(timeouts).build()
     }
 
+    /// Returns the bound of a call whose caller sets none.
+    #[must_use]
+    pub fn call(&self) -> Option<Duration> {
+        self.config.call
+    }
+
     /// Starts with the bound `call`, to add to it.
     pub const fn builder(timeouts: &Timeouts) -> DeadlineLayerBuilder {
         DeadlineLayerBuilder {
