@@ -1,5 +1,42 @@
 //! Outbound tower layers that know whether a failed request may be sent again.
 //!
+//! # Example
+//!
+//! From an empty directory: `cargo init`, then `cargo add bytes http http-body-util`,
+//! `cargo add hyper-util -F client-legacy,http1`, `cargo add tokio -F macros,rt-multi-thread` and
+//! `cargo add tower-outcome`, and in `src/main.rs`:
+//!
+//! ```
+//! use std::time::Duration;
+//! use bytes::Bytes;
+//! use http::Request;
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::connect::HttpConnector;
+//! use tower_outcome::{BoxError, CallReport, Limit, Outbound, RateBudget, RetryLayer, Timeouts};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), BoxError> {
+//!     # let venue = tower_outcome_testkit::Venue::start()?;
+//!     # let url = venue.url("/orders");
+//!     # /*
+//!     let url = "http://venue.example/orders";
+//!     # */
+//!     let limit = Limit::sliding("requests", 500, Duration::from_secs(5));
+//!     let outbound = Outbound::builder()
+//!         .timeouts(Timeouts::builder().call(Duration::from_secs(10))) // response body included
+//!         .retry(RetryLayer::builder()) // what is proven unsent, or harmless to repeat
+//!         .rate_limit(RateBudget::builder("venue").limit(limit))
+//!         .build()?;
+//!     let client = outbound.boxed(outbound.hyper_client(HttpConnector::new()));
+//!
+//!     let order = Request::post(url).body(Full::new(Bytes::from("buy 100 ACME")))?;
+//!     let result = client.send(order).await;
+//!     println!("{:?}", CallReport::outcome_of(&result)); // Success, or what may be done about it
+//!     # assert_eq!(CallReport::outcome_of(&result), tower_outcome::Outcome::Success);
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # The problem
 //!
 //! A request that *does* something fails. Was it applied? A connection that broke while the answer
@@ -13,6 +50,8 @@
 //! its fourth value is the honest one: [`Outcome::Unknown`], "it may have been applied".
 //!
 //! # The stack
+//!
+//! [`Outbound`] puts the layers into this order, and leaves out those that are not given:
 //!
 //! ```text
 //!         caller
@@ -28,7 +67,9 @@
 //!         hyper-util client (WitnessConnector around its connector) or tonic Channel
 //! ```
 //!
-//! # Example
+//! # Unknown
+//!
+//! An answer that is lost makes an order `Unknown`, and it is not sent again:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -100,6 +141,9 @@
 pub use tower_outcome_core::*;
 
 pub mod docs;
+pub mod outbound;
+
+pub use self::outbound::{Outbound, OutboundBody, OutboundBuilder, OutboundClient, OutboundError};
 
 /// Attaching a credential: one refresh for everybody, one replay for each.
 #[cfg(feature = "auth-refresh")]

@@ -1,0 +1,277 @@
+//! The steps that a builder has been given, and how they make a stack.
+
+use tower_layer::Stack;
+use tower_outcome_core::{ConfigError, WitnessLayer};
+
+use super::{
+    OutboundError,
+    step::{
+        AuthRefresh, ConnectionLimit, ExpiryGuard, Facts, IdempotencyKey, Left, RateLimit,
+        Reconcile, Replay, Retry, Shared, Sign, Step, Time, TimeStep, Witness,
+    },
+};
+
+/// The steps that a builder has been given: a type for each place in the order of the stack, [`Left`]
+/// where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Steps<
+    Rp,
+    Ti = Left,
+    Ke = Left,
+    Rt = Left,
+    Rc = Left,
+    Au = Left,
+    Rl = Left,
+    Co = Left,
+    Gu = Left,
+    Si = Left,
+    Wi = WitnessLayer,
+> {
+    replay: Rp,
+    timeouts: Ti,
+    idempotency_key: Ke,
+    retry: Rt,
+    reconcile: Rc,
+    auth_refresh: Au,
+    rate_limit: Rl,
+    connection_limit: Co,
+    expiry_guard: Gu,
+    sign: Si,
+    witness: Wi,
+}
+
+/// Steps to which one of the kind `K` can be added: there is none yet.
+#[diagnostic::on_unimplemented(
+    message = "there is a step `{K}` already",
+    note = "each step is given once"
+)]
+pub trait Put<K, T> {
+    /// The steps with the new one.
+    type With;
+
+    /// Adds it.
+    fn put(self, step: T) -> Self::With;
+}
+
+/// Steps that make a stack.
+#[diagnostic::on_unimplemented(message = "these steps do not make a stack")]
+pub trait Finish<C> {
+    /// The layers, the outermost first to be called.
+    type Layers;
+
+    /// Builds all layers.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with any.
+    fn finish(self, shared: &Shared<C>, facts: &mut Facts) -> Result<Self::Layers, OutboundError>;
+}
+
+/// Layers from the outermost to the innermost, as one type.
+type Nest<Rp, Tc, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Ta, Wi> = Below<
+    Below<
+        Below<
+            Below<
+                Below<Below<Below<Below<Below<Below<Below<Rp, Tc>, Ke>, Rt>, Rc>, Au>, Rl>, Co>,
+                Gu,
+            >,
+            Si,
+        >,
+        Ta,
+    >,
+    Wi,
+>;
+
+/// A layer below others.
+type Below<Above, Layer> = Stack<Layer, Above>;
+
+// === impl Steps ===
+
+impl Steps<Left> {
+    pub(super) const fn none() -> Self {
+        Self {
+            replay: Left,
+            timeouts: Left,
+            idempotency_key: Left,
+            retry: Left,
+            reconcile: Left,
+            auth_refresh: Left,
+            rate_limit: Left,
+            connection_limit: Left,
+            expiry_guard: Left,
+            sign: Left,
+            witness: WitnessLayer::new(),
+        }
+    }
+}
+
+/// Implements [`Put`] for one place.
+macro_rules! place {
+    ($kind:ty, $field:ident: $old:ty => [$($other:ident)*] [$($before:ident)*] [$($after:ident)*] [$($kept:ident)*]) => {
+        impl<$($other,)* T> Put<$kind, T> for Steps<$($before,)* $old, $($after),*> {
+            type With = Steps<$($before,)* T, $($after),*>;
+
+            #[inline]
+            fn put(self, step: T) -> Self::With {
+                Steps {
+                    $field: step,
+                    $($kept: self.$kept,)*
+                }
+            }
+        }
+    };
+}
+
+place!(Replay, replay: Left => [Ti Ke Rt Rc Au Rl Co Gu Si Wi] [] [Ti Ke Rt Rc Au Rl Co Gu Si Wi]
+    [timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(Time, timeouts: Left => [Rp Ke Rt Rc Au Rl Co Gu Si Wi] [Rp] [Ke Rt Rc Au Rl Co Gu Si Wi]
+    [replay idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(IdempotencyKey, idempotency_key: Left => [Rp Ti Rt Rc Au Rl Co Gu Si Wi] [Rp Ti] [Rt Rc Au Rl Co Gu Si Wi]
+    [replay timeouts retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(Retry, retry: Left => [Rp Ti Ke Rc Au Rl Co Gu Si Wi] [Rp Ti Ke] [Rc Au Rl Co Gu Si Wi]
+    [replay timeouts idempotency_key reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(Reconcile, reconcile: Left => [Rp Ti Ke Rt Au Rl Co Gu Si Wi] [Rp Ti Ke Rt] [Au Rl Co Gu Si Wi]
+    [replay timeouts idempotency_key retry auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(AuthRefresh, auth_refresh: Left => [Rp Ti Ke Rt Rc Rl Co Gu Si Wi] [Rp Ti Ke Rt Rc] [Rl Co Gu Si Wi]
+    [replay timeouts idempotency_key retry reconcile rate_limit connection_limit expiry_guard sign witness]);
+place!(RateLimit, rate_limit: Left => [Rp Ti Ke Rt Rc Au Co Gu Si Wi] [Rp Ti Ke Rt Rc Au] [Co Gu Si Wi]
+    [replay timeouts idempotency_key retry reconcile auth_refresh connection_limit expiry_guard sign witness]);
+place!(ConnectionLimit, connection_limit: Left => [Rp Ti Ke Rt Rc Au Rl Gu Si Wi] [Rp Ti Ke Rt Rc Au Rl] [Gu Si Wi]
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit expiry_guard sign witness]);
+place!(ExpiryGuard, expiry_guard: Left => [Rp Ti Ke Rt Rc Au Rl Co Si Wi] [Rp Ti Ke Rt Rc Au Rl Co] [Si Wi]
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit sign witness]);
+place!(Sign, sign: Left => [Rp Ti Ke Rt Rc Au Rl Co Gu Wi] [Rp Ti Ke Rt Rc Au Rl Co Gu] [Wi]
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard witness]);
+place!(Witness, witness: WitnessLayer => [Rp Ti Ke Rt Rc Au Rl Co Gu Si] [Rp Ti Ke Rt Rc Au Rl Co Gu Si] []
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign]);
+
+impl<C, Rp, Ti, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Wi> Finish<C>
+    for Steps<Rp, Ti, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Wi>
+where
+    Rp: Step<Replay, C>,
+    Ti: TimeStep,
+    Ke: Step<IdempotencyKey, C>,
+    Rt: Step<Retry, C>,
+    Rc: Step<Reconcile, C>,
+    Au: Step<AuthRefresh, C>,
+    Rl: Step<RateLimit, C>,
+    Co: Step<ConnectionLimit, C>,
+    Gu: Step<ExpiryGuard, C>,
+    Si: Step<Sign, C>,
+    Wi: Step<Witness, C>,
+{
+    type Layers = Nest<
+        Rp::Layer,
+        Ti::Call,
+        Ke::Layer,
+        Rt::Layer,
+        Rc::Layer,
+        Au::Layer,
+        Rl::Layer,
+        Co::Layer,
+        Gu::Layer,
+        Si::Layer,
+        Ti::Attempt,
+        Wi::Layer,
+    >;
+
+    fn finish(self, shared: &Shared<C>, facts: &mut Facts) -> Result<Self::Layers, OutboundError> {
+        let mut wrong = Vec::new();
+        let replay = noted("replay", self.replay.finish(shared, facts), &mut wrong);
+        let timeouts = noted("timeouts", self.timeouts.finish(facts), &mut wrong);
+        let idempotency_key = noted(
+            "idempotency_key",
+            self.idempotency_key.finish(shared, facts),
+            &mut wrong,
+        );
+        let retry = noted("retry", self.retry.finish(shared, facts), &mut wrong);
+        let reconcile = noted(
+            "reconcile",
+            self.reconcile.finish(shared, facts),
+            &mut wrong,
+        );
+        let auth_refresh = noted(
+            "auth_refresh",
+            self.auth_refresh.finish(shared, facts),
+            &mut wrong,
+        );
+        let rate_limit = noted(
+            "rate_limit",
+            self.rate_limit.finish(shared, facts),
+            &mut wrong,
+        );
+        let connection_limit = noted(
+            "connection_limit",
+            self.connection_limit.finish(shared, facts),
+            &mut wrong,
+        );
+        let expiry_guard = noted(
+            "expiry_guard",
+            self.expiry_guard.finish(shared, facts),
+            &mut wrong,
+        );
+        let sign = noted("sign", self.sign.finish(shared, facts), &mut wrong);
+        let witness = noted("witness", self.witness.finish(shared, facts), &mut wrong);
+        facts.check(&mut wrong);
+        match (
+            replay,
+            timeouts,
+            idempotency_key,
+            retry,
+            reconcile,
+            auth_refresh,
+            rate_limit,
+            connection_limit,
+            expiry_guard,
+            sign,
+            witness,
+        ) {
+            (
+                Some(replay),
+                Some((call, attempt)),
+                Some(idempotency_key),
+                Some(retry),
+                Some(reconcile),
+                Some(auth_refresh),
+                Some(rate_limit),
+                Some(connection_limit),
+                Some(expiry_guard),
+                Some(sign),
+                Some(witness),
+            ) if wrong.is_empty() => {
+                let layers = below(replay, call);
+                let layers = below(layers, idempotency_key);
+                let layers = below(layers, retry);
+                let layers = below(layers, reconcile);
+                let layers = below(layers, auth_refresh);
+                let layers = below(layers, rate_limit);
+                let layers = below(layers, connection_limit);
+                let layers = below(layers, expiry_guard);
+                let layers = below(layers, sign);
+                let layers = below(layers, attempt);
+                Ok(below(layers, witness))
+            }
+            _ => Err(OutboundError::new(wrong)),
+        }
+    }
+}
+
+/// Puts a layer below others.
+const fn below<Above, Layer>(above: Above, layer: Layer) -> Stack<Layer, Above> {
+    Stack::new(layer, above)
+}
+
+/// Returns what was built, or notes what is wrong with it.
+fn noted<T>(
+    step: &'static str,
+    built: Result<T, ConfigError>,
+    wrong: &mut Vec<(&'static str, ConfigError)>,
+) -> Option<T> {
+    match built {
+        Ok(layer) => Some(layer),
+        Err(error) => {
+            wrong.push((step, error));
+            None
+        }
+    }
+}
