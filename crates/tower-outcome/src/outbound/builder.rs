@@ -5,8 +5,9 @@ use tower_outcome_core::{Classify, HttpClassifier};
 use super::{
     Outbound, OutboundError, Steps,
     step::{
-        AuthRefresh, ConnectionLimit, ExpiryGuard, Facts, IdempotencyKey, Left, RateLimit, Replay,
-        Retry, Shared, Sign, Step, Time, TimeStep, Witness,
+        AuthRefresh, ConnectionLimit, Custom, EachAttempt, EachRequest, ExpiryGuard, Facts,
+        IdempotencyKey, Left, RateLimit, Replay, Retry, Shared, Sign, Step, Time, TimeStep,
+        Witness,
     },
     steps::{Finish, Put},
 };
@@ -81,6 +82,27 @@ impl<S, C> OutboundBuilder<S, C> {
         T: Step<Retry, C>,
     {
         self.put(step)
+    }
+
+    /// Puts a layer of your own around each attempt, directly below Retry: for spans and counters of attempts.
+    ///
+    /// It sees requests without credential and signature, and must not send anything twice.
+    pub fn each_attempt<L>(self, layer: L) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<EachAttempt, Custom<L>>,
+    {
+        self.put(Custom(layer))
+    }
+
+    /// Puts a layer of your own around each request on the wire, below all that waits and above Sign: for
+    /// headers that belong to a request and are to be signed, such as that of a trace.
+    ///
+    /// It must not wait, nor send anything twice.
+    pub fn each_request<L>(self, layer: L) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<EachRequest, Custom<L>>,
+    {
+        self.put(Custom(layer))
     }
 
     /// Attaches a credential, and sends once more what was rejected for it.
