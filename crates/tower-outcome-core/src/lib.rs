@@ -11,6 +11,8 @@ mod context;
 mod deadline;
 pub mod delivery;
 mod failure;
+#[cfg(feature = "tonic")]
+mod grpc_status;
 mod origin;
 mod outcome;
 pub mod peek;
@@ -26,6 +28,8 @@ mod stage;
 mod valid_until;
 pub mod witness;
 
+#[cfg(feature = "tonic")]
+pub use self::grpc_status::{GrpcStatus, GrpcStatusBody, GrpcStatusFuture, GrpcStatusLayer};
 #[cfg(feature = "hyper-util")]
 pub use self::witness::{WitnessConnector, WitnessIo};
 pub use self::{

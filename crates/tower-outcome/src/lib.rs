@@ -130,7 +130,7 @@
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |
 //! | `h2` | delivery evidence of HTTP/2 streams |
-//! | `tonic` | delivery evidence of tonic channels |
+//! | `tonic` | delivery evidence of tonic channels, `GrpcStatusLayer` |
 //! | `io` | delivery evidence of bare I/O errors |
 //! | `full` | all of them |
 //!
