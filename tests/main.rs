@@ -14,5 +14,6 @@ mod order;
 mod resent;
 mod reuse;
 mod signing;
+mod systems;
 mod timeout;
 mod transport;
