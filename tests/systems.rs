@@ -31,6 +31,7 @@ use tower_outcome::{
 use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Venue};
 
 mod robinhood;
+mod stonex;
 
 type Body = BoxBody<Bytes, BoxError>;
 type Call = Request<Full<Bytes>>;
@@ -41,6 +42,8 @@ type Client = BoxCloneSyncService<Call, Response<Body>, BoxError>;
 #[derive(Clone)]
 struct Wire<C = HttpConnector> {
     connector: C,
+    /// Whether anything is answered there.
+    is_answered: bool,
     ledger: Ledger,
     start: Instant,
     departures: Arc<Mutex<Vec<Duration>>>,
@@ -60,9 +63,21 @@ impl Wire {
     fn to(venue: &Venue) -> Self {
         Self {
             connector: HttpConnector::new(),
+            is_answered: true,
             ledger: venue.ledger(),
             start: Instant::now(),
             departures: Arc::default(),
+        }
+    }
+
+    /// Through something that leads nowhere.
+    fn through<C>(self, connector: C) -> Wire<C> {
+        Wire {
+            connector,
+            is_answered: false,
+            ledger: self.ledger,
+            start: self.start,
+            departures: self.departures,
         }
     }
 }
@@ -99,9 +114,11 @@ where
             .build(WitnessConnector::new(connector));
         let (ledger, start) = (self.ledger.clone(), self.start);
         let departures = Arc::clone(&self.departures);
+        let is_answered = self.is_answered;
         BoxCloneSyncService::new(service_fn(move |request| {
             departures.lock().unwrap().push(start.elapsed());
-            exchange(hyper.clone(), request, ledger.clone())
+            let still = is_answered.then(Still::new);
+            exchange(hyper.clone(), request, ledger.clone(), still)
         }))
     }
 }
@@ -112,13 +129,13 @@ async fn exchange<C, B>(
     hyper: Hyper<C, B>,
     request: Request<B>,
     ledger: Ledger,
+    still: Option<Still>,
 ) -> Result<Response<Body>, BoxError>
 where
     C: Connect + Clone + Send + Sync + 'static,
     B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     let silence = silence(&request, ledger);
-    let still = Still::new();
     let mut answer = hyper.request(request);
     let Some(silence) = silence else {
         let (head, body) = answer.await?.into_parts();
@@ -170,6 +187,7 @@ impl Still {
 // === impl Always ===
 
 impl Always {
+    const LEAST: Self = Self(0);
     const MOST: Self = Self(u64::MAX);
 }
 
@@ -185,6 +203,11 @@ fn refuses(
 ) -> impl FnMut(&testkit::Request) -> Result<(), Answer> + Send + 'static {
     let mut answers = answers.into_iter().collect::<Vec<_>>().into_iter();
     move |_| answers.next().map_or(Ok(()), Err)
+}
+
+/// More often than anybody sends.
+fn always(answer: Answer) -> impl Iterator<Item = Answer> {
+    std::iter::repeat_n(answer, 20)
 }
 
 fn request(method: Method, venue: &Venue, path: &str) -> Call {

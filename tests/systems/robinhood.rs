@@ -88,14 +88,10 @@ fn venue(refusals: impl IntoIterator<Item = Answer>) -> (Venue, Wire, Client) {
     (venue, wire, client)
 }
 
-fn always(answer: &Answer) -> impl Iterator<Item = Answer> {
-    std::iter::repeat_n(answer.clone(), 20)
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_get_is_sent_up_to_four_times_on_429_500_502_503_and_504() {
     for code in [429, 500, 502, 503, 504] {
-        let (venue, wire, client) = venue(always(&Answer::status(code)));
+        let (venue, wire, client) = venue(always(Answer::status(code)));
         make(&client, get(&venue)).await.0.unwrap();
         assert_eq!(wire.departures().len(), 4, "{code}");
         assert_eq!(venue.ledger().answered(code), 4);
@@ -113,7 +109,7 @@ async fn a_get_is_sent_no_more_once_it_is_answered() {
 #[tokio::test(start_paused = true)]
 async fn waits_begin_with_half_a_second_and_double_without_jitter() {
     for code in [429, 503] {
-        let (venue, wire, client) = venue(always(&Answer::status(code)));
+        let (venue, wire, client) = venue(always(Answer::status(code)));
         make(&client, get(&venue)).await.0.unwrap();
         assert_eq!(wire.gaps(), [500, 1000, 2000].map(millis), "{code}");
     }
@@ -133,7 +129,7 @@ fn waits_are_capped_at_eight_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_404_and_a_401_are_not_retried() {
     for code in [404, 401] {
-        let (venue, wire, client) = venue(always(&Answer::status(code)));
+        let (venue, wire, client) = venue(always(Answer::status(code)));
         let (result, report) = make(&client, get(&venue)).await;
         assert_eq!(result.unwrap().status(), code);
         assert_eq!(wire.departures().len(), 1, "{code}");
@@ -145,7 +141,7 @@ async fn a_404_and_a_401_are_not_retried() {
 async fn a_post_is_never_retried_even_on_429_one_call_and_zero_sleeps() {
     for code in [429, 500, 502, 503, 504] {
         let refusal = Answer::status(code).header("retry-after", "1");
-        let (venue, wire, client) = venue(always(&refusal));
+        let (venue, wire, client) = venue(always(refusal));
         let (result, report) = make(&client, post(&venue)).await;
         assert_eq!(result.unwrap().status(), code);
         assert_eq!(wire.departures(), [Duration::ZERO], "{code}");
@@ -205,7 +201,7 @@ async fn a_retry_after_in_the_form_of_a_date_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn a_retryable_status_that_survives_every_attempt_stays_visible() {
     let refusal = Answer::json(503, r#"{"type":"server_error"}"#).header("x-trace", "7");
-    let (venue, _, client) = venue(always(&refusal));
+    let (venue, _, client) = venue(always(refusal));
     let (result, report) = make(&client, get(&venue)).await;
     let (head, body) = result.unwrap().into_parts();
     assert_eq!(head.status, 503);
@@ -229,7 +225,7 @@ async fn a_retryable_status_that_survives_every_attempt_stays_visible() {
 #[tokio::test(start_paused = true)]
 async fn each_attempt_is_signed_with_ed25519_within_the_loop_for_thirty_seconds() {
     let clock = Arc::new(ManualClock::new(SystemTime::UNIX_EPOCH + secs(1 << 30)));
-    let (mut refuses, going_on) = (refuses(always(&Answer::status(503))), Arc::clone(&clock));
+    let (mut refuses, going_on) = (refuses(always(Answer::status(503))), Arc::clone(&clock));
     let busy = move |request: &testkit::Request| {
         going_on.advance(secs(40));
         refuses(request)
