@@ -15,5 +15,6 @@ mod outbound;
 mod resent;
 mod reuse;
 mod signing;
+mod systems;
 mod timeout;
 mod transport;
