@@ -22,6 +22,7 @@ pub mod replay;
 mod report;
 mod resent;
 mod retry_after;
+mod settled;
 mod stage;
 mod valid_until;
 pub mod witness;
@@ -55,6 +56,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
+    settled::{SettledBy, Settling},
     stage::{Stage, StageStamp, Stamped, WrongOrder},
     valid_until::ValidUntil,
     witness::{
