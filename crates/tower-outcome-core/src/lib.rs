@@ -24,6 +24,7 @@ pub mod replay;
 mod report;
 mod resent;
 mod retry_after;
+mod settled;
 mod stage;
 mod valid_until;
 pub mod witness;
@@ -59,6 +60,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
+    settled::{SettledBy, Settling},
     stage::{Stage, StageStamp, Stamped, WrongOrder},
     valid_until::ValidUntil,
     witness::{
