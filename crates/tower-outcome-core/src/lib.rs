@@ -11,6 +11,7 @@ mod context;
 mod deadline;
 pub mod delivery;
 mod failure;
+mod few;
 mod origin;
 mod outcome;
 pub mod peek;
