@@ -15,10 +15,11 @@ use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_outcome::{
     Answer, AuthRefreshLayer, BoxError, CallReport, ConnectionLimitLayer, Credential, Credentials,
     DeadlineLayer, FetchError, HttpClassifier, IdempotencyKeyLayer, Judged, Limit, Outbound,
-    OutboundClient, OutboundError, Outcome, RateBudget, RateLimitLayer, Reason, ReplayLayer,
-    RetryLayer, SignLayer, Template, TimeoutLayer, Timeouts,
+    OutboundClient, OutboundError, Outcome, RateBudget, RateLimitLayer, Reason, ReconcileLayer,
+    ReplayLayer, RetryLayer, SignLayer, Template, TimeoutLayer, Timeouts,
     auth_refresh::{CredentialsBuilder, ExpiryGuardLayer, Windows},
     rate_limit::BudgetBuilder,
+    reconcile::{Finding, Inquiry},
 };
 use tower_outcome_testkit::{Fault, Point, Venue};
 
@@ -54,6 +55,11 @@ fn post(url: impl AsRef<str>) -> Request<Body> {
         .unwrap()
 }
 
+/// Answers no question.
+async fn nobody(_: Inquiry) -> Result<Finding, BoxError> {
+    Ok(Finding::Pending)
+}
+
 /// The names of the services in a type, the outermost first.
 fn services(name: &str) -> Vec<&str> {
     let known = [
@@ -61,6 +67,7 @@ fn services(name: &str) -> Vec<&str> {
         "DeadlineService",
         "IdempotencyKeyService",
         "Retry",
+        "Reconcile",
         "AuthRefresh",
         "RateLimit",
         "ConnectionLimit",
@@ -85,6 +92,7 @@ fn whatever_the_order_of_the_calls_the_order_of_the_layers_is_the_right_one() {
         .rate_limit(budget())
         .idempotency_key(key())
         .auth_refresh(AuthRefreshLayer::builder(credentials).hands_down(true))
+        .reconcile(ReconcileLayer::builder(nobody))
         .retry(RetryLayer::builder())
         .replay(ReplayLayer::new())
         .build()
@@ -98,6 +106,7 @@ fn whatever_the_order_of_the_calls_the_order_of_the_layers_is_the_right_one() {
             "DeadlineService",
             "IdempotencyKeyService",
             "Retry",
+            "Reconcile",
             "AuthRefresh",
             "RateLimit",
             "ConnectionLimit",
@@ -289,6 +298,9 @@ fn a_classifier_of_one_layer_is_refused_and_a_finished_layer_keeps_its_own() {
     let builder = RetryLayer::builder().classifier(own.clone());
     let error = Outbound::builder().retry(builder).build().unwrap_err();
     assert_eq!(only(&error), ("retry", "classifier"));
+    let layer = ReconcileLayer::builder(nobody).classifier(own.clone());
+    let error = Outbound::builder().reconcile(layer).build().unwrap_err();
+    assert_eq!(only(&error), ("reconcile", "classifier"));
     let layer = AuthRefreshLayer::builder(credentials().build().unwrap()).classifier(own.clone());
     let error = Outbound::builder().auth_refresh(layer).build().unwrap_err();
     assert_eq!(only(&error), ("auth_refresh", "classifier"));

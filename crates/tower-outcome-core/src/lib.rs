@@ -11,6 +11,7 @@ mod context;
 mod deadline;
 pub mod delivery;
 mod failure;
+mod few;
 #[cfg(feature = "tonic")]
 mod grpc_status;
 mod origin;

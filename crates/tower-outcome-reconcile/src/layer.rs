@@ -39,6 +39,8 @@ pub struct ReconcileLayer<R, C = HttpClassifier> {
 #[must_use]
 pub struct ReconcileLayerBuilder<R, C = HttpClassifier> {
     config: Config<R, C>,
+    /// Whether somebody chose the classifier.
+    chosen: bool,
 }
 
 /// What is kept of a request that may end unknown.
@@ -83,6 +85,7 @@ impl<R> ReconcileLayer<R> {
                 clock: Arc::new(SystemClock::new()),
                 drain_limit: 16 * 1024,
             },
+            chosen: false,
         }
     }
 }
@@ -119,7 +122,26 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
     pub fn classifier<D>(self, classifier: D) -> ReconcileLayerBuilder<R, D> {
         ReconcileLayerBuilder {
             config: self.config.with_classifier(classifier),
+            chosen: true,
         }
+    }
+
+    /// Takes over the classifier that all layers of a stack share.
+    ///
+    /// # Errors
+    ///
+    /// If one was [set](Self::classifier) for this layer alone.
+    pub fn shared_classifier<D>(
+        self,
+        shared: D,
+    ) -> Result<ReconcileLayerBuilder<R, D>, ConfigError> {
+        if self.chosen {
+            return Err(ConfigError::classifier_of_one_layer());
+        }
+        Ok(ReconcileLayerBuilder {
+            config: self.config.with_classifier(shared),
+            chosen: false,
+        })
     }
 
     /// Sets the header that names an operation, by which the server is asked about it.

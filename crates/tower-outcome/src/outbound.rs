@@ -41,6 +41,7 @@
 //! | [`idempotency_key`](OutboundBuilder::idempotency_key) | [`IdempotencyKeyLayer`](crate::IdempotencyKeyLayer) | above Retry |
 //! | [`retry`](OutboundBuilder::retry) | [`RetryLayer`](crate::RetryLayer) or its builder | |
 //! | [`each_attempt`](OutboundBuilder::each_attempt) | a layer of your own | |
+//! | [`reconcile`](OutboundBuilder::reconcile) | [`ReconcileLayer`](crate::ReconcileLayer) or its builder | its questions go through all below |
 //! | [`auth_refresh`](OutboundBuilder::auth_refresh) | [`AuthRefreshLayer`](crate::AuthRefreshLayer), [`Credentials`](crate::Credentials), or a builder of either | |
 //! | [`rate_limit`](OutboundBuilder::rate_limit) | [`RateLimitLayer`](crate::RateLimitLayer), [`RateBudget`](crate::RateBudget), or a builder of either | below what sends again |
 //! | [`connection_limit`](OutboundBuilder::connection_limit) | [`ConnectionLimitLayer`](crate::ConnectionLimitLayer) or its builder | |

@@ -6,8 +6,8 @@ use super::{
     Outbound, OutboundError, Steps,
     step::{
         AuthRefresh, ConnectionLimit, Custom, EachAttempt, EachRequest, ExpiryGuard, Facts,
-        IdempotencyKey, Left, RateLimit, Replay, Retry, Shared, Sign, Step, Time, TimeStep,
-        Witness,
+        IdempotencyKey, Left, RateLimit, Reconcile, Replay, Retry, Shared, Sign, Step, Time,
+        TimeStep, Witness,
     },
     steps::{Finish, Put},
 };
@@ -103,6 +103,15 @@ impl<S, C> OutboundBuilder<S, C> {
         S: Put<EachRequest, Custom<L>>,
     {
         self.put(Custom(layer))
+    }
+
+    /// Asks the server what became of an attempt whose outcome is unknown, through the steps below.
+    pub fn reconcile<T>(self, step: T) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<Reconcile, T>,
+        T: Step<Reconcile, C>,
+    {
+        self.put(step)
     }
 
     /// Attaches a credential, and sends once more what was rejected for it.

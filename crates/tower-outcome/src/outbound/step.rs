@@ -20,6 +20,7 @@ pub use self::facts::Facts;
 /// | [`Replay`] | [`ReplayLayer`](crate::ReplayLayer) |
 /// | [`IdempotencyKey`] | [`IdempotencyKeyLayer`](crate::IdempotencyKeyLayer) |
 /// | [`Retry`] | [`RetryLayer`](crate::RetryLayer) and its builder |
+/// | [`Reconcile`] | [`ReconcileLayer`](crate::ReconcileLayer) and its builder |
 /// | [`AuthRefresh`] | [`AuthRefreshLayer`](crate::AuthRefreshLayer) and its builder, [`Credentials`](crate::Credentials) and their builder |
 /// | [`RateLimit`] | [`RateLimitLayer`](crate::RateLimitLayer) and its builder, [`RateBudget`](crate::RateBudget) and its builder |
 /// | [`ConnectionLimit`] | [`ConnectionLimitLayer`](crate::ConnectionLimitLayer) and its builder |
