@@ -22,11 +22,12 @@ use tokio::{
 };
 use tower::{service_fn, util::BoxCloneSyncService};
 use tower_outcome::{
-    BoxError, CallReport, Outbound, OutboundBody, OutboundClient, Random, WitnessConnector,
-    timeout::ConnectTimeout,
+    Bound, BoxError, CallReport, Elapsed, Outbound, OutboundBody, OutboundClient, Random,
+    WitnessConnector, timeout::ConnectTimeout,
 };
 use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Venue};
 
+mod course;
 mod robinhood;
 mod stonex;
 
@@ -234,6 +235,11 @@ async fn make(client: &Client, call: Call) -> (Output, Option<CallReport>) {
     let result = client.send(call).await;
     let report = CallReport::in_result(&result).cloned();
     (result, report)
+}
+
+/// Which bound ended a call.
+fn struck(error: &BoxError) -> Bound {
+    Elapsed::of(&**error).expect("a bound struck").bound()
 }
 
 fn millis(number: u64) -> Duration {

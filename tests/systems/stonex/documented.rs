@@ -8,19 +8,13 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinHandle};
-use tower_outcome::{
-    Bound, Deadline, Elapsed, Failure, NotRetried, Refused, ReplayBody, Unauthenticated,
-};
+use tower_outcome::{Bound, Deadline, Failure, NotRetried, Refused, ReplayBody, Unauthenticated};
 use tower_outcome_testkit::Point;
 
 use super::*;
 
 const IDEMPOTENT: [Method; 3] = [Method::GET, Method::PUT, Method::DELETE];
 const OTHERS: [Method; 2] = [Method::POST, Method::PATCH];
-
-fn struck(error: &BoxError) -> Bound {
-    Elapsed::of(&**error).expect("a bound struck").bound()
-}
 
 #[tokio::test(start_paused = true)]
 async fn connecting_is_given_up_after_ten_seconds() {
