@@ -19,8 +19,12 @@ use tower_outcome::{Deadline, NoResend};
 pub(crate) type Call = Request<Full<Bytes>>;
 
 /// Answers at once and does nothing.
+///
+/// Each stack has one of its own kind at the bottom, told apart by its number. Two stacks that share a part
+/// would share its code, and the compiler inlines what is used once: a case would be cheaper or dearer for
+/// what the other cases are.
 #[derive(Clone, Debug)]
-pub(crate) struct Bare;
+pub(crate) struct Bare<const STACK: usize>;
 
 /// Has what is above wait for one poll, as a network does.
 #[derive(Clone, Debug)]
@@ -48,7 +52,7 @@ pin_project! {
 
 /// What the requests of a loop are made from.
 #[derive(Debug)]
-struct Order {
+pub(crate) struct Order {
     target: Uri,
     api_key: HeaderValue,
     idempotency_key: HeaderValue,
@@ -90,7 +94,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 // === impl Order ===
 
 impl Order {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             target: "https://venue.example/orders".parse().expect("is a URI"),
             api_key: value("0123456789abcdef0123456789abcdef"),
@@ -101,9 +105,13 @@ impl Order {
         }
     }
 
+    pub(crate) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
     // One copy in the program, so that a case pays for no other inlining than its bare loop.
     #[inline(never)]
-    fn keyed(&self) -> Call {
+    pub(crate) fn keyed(&self) -> Call {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.target.clone();
@@ -138,7 +146,7 @@ fn value(text: &str) -> HeaderValue {
 
 // === impl Bare ===
 
-impl<B> Service<Request<B>> for Bare {
+impl<const STACK: usize, B> Service<Request<B>> for Bare<STACK> {
     type Response = Response<Full<Bytes>>;
     type Error = BoxError;
     type Future = Ready<Result<Self::Response, BoxError>>;

@@ -1,22 +1,23 @@
 //! What is measured. A case more is an entry more in [`ALL`].
 
 use std::{
-    future::{Future, Ready},
+    future::Future,
     pin::pin,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::Response;
-use http_body_util::Full;
-use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
+use tower::{Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{
     AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Limit, RateBudget,
     RateLimitLayer, RetryLayer, TimeoutLayer,
 };
 
-use crate::call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent};
+use crate::{
+    call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent},
+    peers::{self, Cloning},
+    smithy, stacks,
+};
 
 /// One thing to measure.
 pub(crate) struct Case {
@@ -44,7 +45,7 @@ pub(crate) const ALL: &[Case] = &[
         about: "a service that does nothing",
         bound: None,
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(Bare, sent),
+        service: |sent| Loop::boxed(Bare::<1>, sent),
     },
     Case {
         name: "tower_retry",
@@ -53,7 +54,7 @@ pub(crate) const ALL: &[Case] = &[
         sent: Sent::Keyed,
         service: |sent| {
             Loop::boxed(
-                retry::RetryLayer::new(Cloning { left: 2 }).layer(Bare),
+                retry::RetryLayer::new(Cloning { left: 2 }).layer(Bare::<2>),
                 sent,
             )
         },
@@ -63,7 +64,7 @@ pub(crate) const ALL: &[Case] = &[
         about: "tower-resilience's Retry",
         bound: None,
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(tower_resilience().layer(Bare), sent),
+        service: peers::tower_resilience_retry,
     },
     Case {
         name: "outcome_retry",
@@ -73,7 +74,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 1,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare::<3>), sent),
     },
     Case {
         name: "outcome_retry_off",
@@ -83,7 +84,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(off().layer(Bare), sent),
+        service: |sent| Loop::boxed(off().layer(Bare::<4>), sent),
     },
     Case {
         name: "outcome_retry_off_marked",
@@ -93,7 +94,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Marked,
-        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare), sent),
+        service: |sent| Loop::boxed(RetryLayer::new().layer(Bare::<5>), sent),
     },
     Case {
         name: "outcome_rate_limit",
@@ -103,7 +104,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(rate_limit().layer(Bare), sent),
+        service: |sent| Loop::boxed(rate_limit().layer(Bare::<6>), sent),
     },
     Case {
         name: "outcome_auth_refresh",
@@ -114,7 +115,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(auth_refresh(true).layer(Bare), sent),
+        service: |sent| Loop::boxed(auth_refresh(true).layer(Bare::<7>), sent),
     },
     Case {
         name: "outcome_auth_refresh_off",
@@ -125,14 +126,19 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(auth_refresh(false).layer(Bare), sent),
+        service: |sent| Loop::boxed(auth_refresh(false).layer(Bare::<8>), sent),
     },
     Case {
         name: "tower_timeout",
         about: "tower's Timeout",
         bound: None,
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(TowerTimeout::new(Duration::from_secs(10)).layer(Bare), sent),
+        service: |sent| {
+            Loop::boxed(
+                TowerTimeout::new(Duration::from_secs(10)).layer(Bare::<9>),
+                sent,
+            )
+        },
     },
     Case {
         name: "outcome_timeout",
@@ -143,7 +149,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 0,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(TimeoutLayer::default().layer(Bare), sent),
+        service: |sent| Loop::boxed(TimeoutLayer::default().layer(Bare::<10>), sent),
     },
     Case {
         name: "tower_timeout_waiting",
@@ -152,7 +158,7 @@ pub(crate) const ALL: &[Case] = &[
         sent: Sent::Keyed,
         service: |sent| {
             let layer = TowerTimeout::new(Duration::from_secs(10));
-            Loop::boxed(Persist(layer.layer(Hesitate(Bare))), sent)
+            Loop::boxed(Persist(layer.layer(Hesitate(Bare::<11>))), sent)
         },
     },
     Case {
@@ -166,7 +172,7 @@ pub(crate) const ALL: &[Case] = &[
         sent: Sent::Keyed,
         service: |sent| {
             let layer = TimeoutLayer::default();
-            Loop::boxed(Persist(layer.layer(Hesitate(Bare))), sent)
+            Loop::boxed(Persist(layer.layer(Hesitate(Bare::<12>))), sent)
         },
     },
     Case {
@@ -174,7 +180,7 @@ pub(crate) const ALL: &[Case] = &[
         about: "one word in the extensions of a request that had none",
         bound: None,
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(Bare.map_request(extended), sent),
+        service: |sent| Loop::boxed(Bare::<13>.map_request(extended), sent),
     },
     Case {
         name: "outcome_deadline",
@@ -185,7 +191,7 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 1,
         }),
         sent: Sent::Keyed,
-        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
+        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare::<14>), sent),
     },
     Case {
         name: "outcome_deadline_set",
@@ -195,15 +201,94 @@ pub(crate) const ALL: &[Case] = &[
             allocations: 1,
         }),
         sent: Sent::Dated,
-        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare), sent),
+        service: |sent| Loop::boxed(DeadlineLayer::default().layer(Bare::<15>), sent),
+    },
+    Case {
+        name: "hand_three",
+        about: "by hand: tower's Timeout > tower's Retry > governor, nothing boxed",
+        bound: None,
+        sent: Sent::Keyed,
+        service: peers::by_hand,
+    },
+    Case {
+        name: "hand_three_off",
+        about: "the same with a policy that keeps no copy",
+        bound: None,
+        sent: Sent::Keyed,
+        service: peers::by_hand_off,
+    },
+    Case {
+        name: "tower_resilience_three",
+        about: "tower-resilience: TimeLimiter > Retry > RateLimiter",
+        bound: None,
+        sent: Sent::Keyed,
+        service: peers::tower_resilience,
+    },
+    Case {
+        name: "smithy_orchestrator",
+        about: "aws-smithy-runtime: time-out and Retry, no limiter, its own request",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |_| smithy::orchestrator(),
+    },
+    Case {
+        name: "outcome_three",
+        about: "Deadline > Retry > RateLimit",
+        bound: Some(THREE),
+        sent: Sent::Keyed,
+        service: stacks::three,
+    },
+    Case {
+        name: "outcome_three_dated",
+        about: "the same, of a request that brings its own deadline",
+        bound: Some(THREE),
+        sent: Sent::Dated,
+        service: stacks::three,
+    },
+    Case {
+        name: "outcome_three_off",
+        about: "Deadline > Retry > RateLimit, resends switched off by the layer",
+        bound: Some(THREE_OFF),
+        sent: Sent::Keyed,
+        service: stacks::three_off,
+    },
+    Case {
+        name: "outcome_three_attempt",
+        about: "Retry > RateLimit > Timeout",
+        bound: Some(THREE),
+        sent: Sent::Keyed,
+        service: stacks::three_attempt,
+    },
+    Case {
+        name: "outcome_three_attempt_off",
+        about: "Retry > RateLimit > Timeout, resends switched off by the layer",
+        bound: Some(THREE_OFF),
+        sent: Sent::Keyed,
+        service: stacks::three_attempt_off,
+    },
+    Case {
+        name: "outcome_five",
+        about: "Retry > AuthRefresh > RateLimit > Sign > Timeout",
+        bound: Some(Bound {
+            instructions: 3000,
+            allocations: 4,
+        }),
+        sent: Sent::Keyed,
+        service: stacks::five,
     },
 ];
 
-/// tower's policy has to keep a copy of whatever it may send again.
-#[derive(Clone, Debug)]
-struct Cloning {
-    left: u32,
-}
+/// What three layers may cost a request that may be sent again.
+const THREE: Bound = Bound {
+    instructions: 2000,
+    allocations: 2,
+};
+
+/// What they may cost one that must not.
+const THREE_OFF: Bound = Bound {
+    instructions: 1000,
+    allocations: 0,
+};
 
 // === impl Case ===
 
@@ -216,7 +301,7 @@ impl Case {
 
 /// Sets up the loop that cases are compared with: the same requests, and nothing around the service.
 pub(crate) fn start_bare(sent: Sent) -> Box<dyn Burst> {
-    Loop::boxed(Bare, sent)
+    Loop::boxed(Bare::<1>, sent)
 }
 
 /// Returns the case with that name.
@@ -224,27 +309,20 @@ pub(crate) fn named(name: &str) -> Option<&'static Case> {
     ALL.iter().find(|case| case.name == name)
 }
 
-/// Able to retry, and with nothing to retry.
-fn tower_resilience() -> tower_resilience_retry::RetryLayer<Call, Response<Full<Bytes>>, BoxError> {
-    tower_resilience_retry::RetryLayer::builder()
-        .max_attempts(3)
-        .exponential_backoff(Duration::from_millis(100))
-        .build()
-}
-
 fn extended(mut request: Call) -> Call {
     request.extensions_mut().insert(0_u64);
     request
 }
 
-fn off() -> RetryLayer {
+/// Retry, which sends no POST again.
+pub(crate) fn off() -> RetryLayer {
     let layer = RetryLayer::builder().resend_if(|head| head.method != http::Method::POST);
     layer.build().expect("the defaults are valid")
 }
 
 /// An exact window, in which every call is logged and forgotten by itself, and never full: the loop
 /// would wait otherwise. A call takes more than a quarter of a microsecond.
-fn rate_limit() -> RateLimitLayer {
+pub(crate) fn rate_limit() -> RateLimitLayer {
     let budget = RateBudget::builder("venue")
         .limit(Limit::sliding("requests", 4096, Duration::from_millis(1)))
         .clock_tolerance(0, Duration::ZERO);
@@ -252,7 +330,7 @@ fn rate_limit() -> RateLimitLayer {
 }
 
 /// A token that is good for an hour, and belongs to the host that the requests go to.
-fn auth_refresh(replays: bool) -> AuthRefreshLayer {
+pub(crate) fn auth_refresh(replays: bool) -> AuthRefreshLayer {
     let source = |_| async { Err::<Credential, _>(FetchError::dead("there is one")) };
     let credentials = Credentials::builder("venue", source).origin("https://venue.example");
     let credentials = credentials.build().expect("the origin is valid");
@@ -264,22 +342,4 @@ fn auth_refresh(replays: bool) -> AuthRefreshLayer {
     AuthRefreshLayer::builder(credentials.clone())
         .replays(replays)
         .build()
-}
-
-// === impl Cloning ===
-
-impl<Res> retry::Policy<Call, Res, BoxError> for Cloning {
-    type Future = Ready<()>;
-
-    fn retry(&mut self, _: &mut Call, result: &mut Result<Res, BoxError>) -> Option<Ready<()>> {
-        if result.is_ok() || self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        Some(std::future::ready(()))
-    }
-
-    fn clone_request(&mut self, request: &Call) -> Option<Call> {
-        Some(request.clone())
-    }
 }

@@ -17,6 +17,19 @@
 //! - the time, as the median of many short bursts that take turns. Use it for what the instructions
 //!   do not show, such as a contended cache line; it is the least exact of the three.
 //!
+//! # Stacks
+//!
+//! What peers stack is a time-out over everything, Retry, and a limiter below it: `hand_three` and
+//! `tower_resilience_three`. Here the time-out over everything is Deadline, so `outcome_three` is
+//! Deadline > Retry > RateLimit. It does more than theirs: it tells the layers below how much time is left,
+//! and the caller what had become of the request when it struck, for which something has to travel with the
+//! request. `outcome_three_attempt` is Retry > RateLimit > Timeout, where each attempt has its bound and the
+//! call has none. With `_off` nothing may be sent again, and no copy is made.
+//!
+//! `outcome_five` is Retry > AuthRefresh > RateLimit > Sign > Timeout with a token that is good and a signer
+//! that only sets a header. aws-smithy-runtime is no stack of layers; what is measured of it is said in
+//! `smithy.rs`.
+//!
 //! The figures are for the profile `bench` of the workspace: release with thin link-time optimisation
 //! and the default of 16 codegen units. Another profile or compiler inlines otherwise, and a dozen
 //! instructions come and go with that.
@@ -30,7 +43,10 @@ mod call;
 mod callgrind;
 mod cases;
 mod measure;
+mod peers;
 mod report;
+mod smithy;
+mod stacks;
 mod time;
 
 use crate::{cases::Case, measure::Effort};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Extensions;
 
-use crate::{CallContext, Stage};
+use crate::{CallContext, Deadline, Stage};
 
 /// What of this family a request carries in its extensions: one thing, so that one look finds all.
 #[derive(Clone, Debug, Default)]
@@ -31,5 +31,10 @@ impl Carried {
             return None;
         }
         extensions.get::<Self>()
+    }
+
+    /// Returns the deadline of the call, if the context has one.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        self.context.as_ref()?.deadline()
     }
 }

@@ -10,6 +10,8 @@ mod grpc;
 mod http_status;
 mod rule;
 
+#[cfg(feature = "tonic")]
+pub(crate) use self::grpc::http_to_grpc;
 pub use self::{
     grpc::{GrpcCall, GrpcClassifier, GrpcClassifierBuilder},
     http_status::{HttpCall, HttpClassifier, HttpClassifierBuilder, RepeatableMethods},

@@ -9,7 +9,7 @@ use http::{Extensions, HeaderValue};
 
 use crate::{
     Answer, Attempt, AttemptWitness, BoxError, Deadline, Delivery, Failure, Outcome, Reason,
-    Repeatable, ValidUntil, carried::Carried,
+    Repeatable, ValidUntil, carried::Carried, few::Few,
 };
 
 /// What layers tell each other about a call while it lasts.
@@ -83,13 +83,13 @@ struct Course {
     ended: bool,
     /// Who knows how far the attempt under way got: each layer that watches it, for each request that
     /// it was made of.
-    watched: Vec<AttemptWitness>,
+    watched: Few<AttemptWitness, 1>,
     /// Whether a response head of the attempt under way is here.
     answered: bool,
     /// How many layers keep the request in this process.
     held: u32,
     /// The layers that have handed the request of this attempt down.
-    passed: Vec<&'static str>,
+    passed: Few<&'static str, 4>,
     /// Whether a layer had a second request of this attempt: then the first may be anywhere.
     several: bool,
     /// Whether an attempt has begun and not ended.
@@ -169,7 +169,11 @@ impl CallContext {
         match noted {
             Phase::Connecting => {
                 let course = self.course();
-                course.watched.last().map_or(noted, AttemptWitness::phase)
+                course
+                    .watched
+                    .iter()
+                    .last()
+                    .map_or(noted, AttemptWitness::phase)
             }
             _ => noted,
         }
@@ -222,7 +226,8 @@ impl CallContext {
         let mut course = self.course();
         course.ended = false;
         course.held = course.held.saturating_add(1);
-        course.several |= course.passed.contains(&layer);
+        let again = course.passed.iter().any(|passed| *passed == layer);
+        course.several |= again;
         drop(course);
         Hold {
             context: self.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Extensions;
 use tokio::time::Instant;
 
-use crate::CallContext;
+use crate::carried::Carried;
 
 /// The one instant by which a whole call has to be over, carried in the request's extensions.
 ///
@@ -47,7 +47,7 @@ impl Deadline {
     }
 
     /// Returns the deadline that the extensions of a request carry, if any: by itself, or in the
-    /// [`CallContext`] of a layer above.
+    /// [`CallContext`](crate::CallContext) of a layer above.
     #[must_use]
     #[inline]
     pub fn of(extensions: &Extensions) -> Option<Self> {
@@ -56,7 +56,7 @@ impl Deadline {
             return None;
         }
         let own = extensions.get::<Self>().copied();
-        own.or_else(|| CallContext::of(extensions)?.deadline())
+        own.or_else(|| Carried::of(extensions)?.deadline())
     }
 
     /// Returns the instant itself.

@@ -75,6 +75,19 @@ impl Failure {
         )
     }
 
+    /// Creates the failure of a call that was answered, as its report has it; the answer is the cause.
+    #[cfg(feature = "tonic")]
+    pub(crate) fn of_report(report: CallReport) -> Self {
+        Self {
+            outcome: report.outcome(),
+            delivery: report.delivery(),
+            proven_by: None,
+            report: Some(report),
+            idempotency_key: None,
+            source: None,
+        }
+    }
+
     /// Finds the outermost failure in an error's chain of causes.
     #[must_use]
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {

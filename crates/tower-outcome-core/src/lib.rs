@@ -11,6 +11,9 @@ mod context;
 mod deadline;
 pub mod delivery;
 mod failure;
+mod few;
+#[cfg(feature = "tonic")]
+mod grpc_status;
 mod origin;
 mod outcome;
 pub mod peek;
@@ -22,10 +25,13 @@ pub mod replay;
 mod report;
 mod resent;
 mod retry_after;
+mod settled;
 mod stage;
 mod valid_until;
 pub mod witness;
 
+#[cfg(feature = "tonic")]
+pub use self::grpc_status::{GrpcStatus, GrpcStatusBody, GrpcStatusFuture, GrpcStatusLayer};
 #[cfg(feature = "hyper-util")]
 pub use self::witness::{WitnessConnector, WitnessIo};
 pub use self::{
@@ -55,6 +61,7 @@ pub use self::{
     retry_after::{
         Hint, HintDialects, HintForm, Pushback, RejectedHint, ResetUnit, RetryAfter, parse_pushback,
     },
+    settled::{SettledBy, Settling},
     stage::{Stage, StageStamp, Stamped, WrongOrder},
     valid_until::ValidUntil,
     witness::{

@@ -4,7 +4,10 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use http::{Extensions, Response};
 
-use crate::{BoxError, Delivery, Failure, Outcome, Reason, Repeatable, RetryAfter};
+use crate::{
+    BoxError, Decision, Delivery, Failure, Outcome, Reason, Repeatable, RetryAfter, SettledBy,
+    Settling,
+};
 
 /// What a call went through before its result reached the caller.
 ///
@@ -19,6 +22,8 @@ pub struct CallReport {
     repeatable: Repeatable,
     after: Option<RetryAfter>,
     not_retried: Option<NotRetried>,
+    settled_by: Option<SettledBy>,
+    settling: Option<Arc<dyn Settling>>,
 }
 
 /// Why a result was not tried again although another attempt might have helped.
@@ -67,6 +72,8 @@ impl CallReport {
             repeatable,
             after: None,
             not_retried: None,
+            settled_by: None,
+            settling: None,
         }
     }
 
@@ -151,6 +158,26 @@ impl CallReport {
         self.not_retried.as_ref()
     }
 
+    /// Returns by what the outcome became known after the attempt had left it open, if so.
+    #[must_use]
+    pub const fn settled_by(&self) -> Option<SettledBy> {
+        self.settled_by
+    }
+
+    /// Returns the decision of a layer below that found out what the attempt had left open: the last
+    /// word on it, whatever the response or the error looks like.
+    #[must_use]
+    pub fn settled(&self) -> Option<Decision> {
+        let decision = Decision::new(self.outcome, self.delivery).with_after(self.after);
+        self.settled_by.map(|_| decision)
+    }
+
+    /// Returns what tells that the outcome has become known meanwhile.
+    #[must_use]
+    pub const fn settling(&self) -> Option<&Arc<dyn Settling>> {
+        self.settling.as_ref()
+    }
+
     /// Sets the number of attempts and the time waited between them.
     #[must_use]
     pub const fn with_attempts(mut self, attempts: u32, waited: Duration) -> Self {
@@ -170,6 +197,20 @@ impl CallReport {
     #[must_use]
     pub fn with_not_retried(mut self, why: Option<NotRetried>) -> Self {
         self.not_retried = why;
+        self
+    }
+
+    /// Sets by what the outcome became known.
+    #[must_use]
+    pub const fn with_settled_by(mut self, by: Option<SettledBy>) -> Self {
+        self.settled_by = by;
+        self
+    }
+
+    /// Sets what tells that the outcome has become known meanwhile.
+    #[must_use]
+    pub fn with_settling(mut self, settling: Arc<dyn Settling>) -> Self {
+        self.settling = Some(settling);
         self
     }
 }

@@ -168,13 +168,25 @@ impl Stage {
     /// What merely is less useful in another order is left alone.
     const fn cannot_stand_above(self, below: Self) -> Option<&'static str> {
         use Stage::{
-            AuthRefresh, ConnectionLimit, IdempotencyKey, RateLimit, Retry, Sign, Timeout, Witness,
+            AuthRefresh, ConnectionLimit, IdempotencyKey, RateLimit, Reconcile, Retry, Sign,
+            Timeout, Witness,
         };
         Some(match (self, below) {
             (Retry, IdempotencyKey) => {
                 "each attempt would get a key of its own, and the server would apply each"
             }
             (Retry, Retry) => "three times three attempts would be nine",
+            (Reconcile, IdempotencyKey) => "it would not know the key by which to ask",
+            (Reconcile, Reconcile) => {
+                "what the lower one could not find out would be asked once more"
+            }
+            (AuthRefresh, Reconcile) => "the inquiries would go without the credential",
+            (RateLimit | ConnectionLimit, Reconcile) => {
+                "the inquiries would not wait their turn, and the request would keep its own meanwhile"
+            }
+            (Sign, Reconcile) => "the inquiries would go unsigned",
+            (Timeout, Reconcile) => "the bound of one attempt would strike the inquiries after it",
+            (Witness, Reconcile) => "it would say of an inquiry how far the attempt got",
             (RateLimit, Retry | AuthRefresh) => {
                 "what is sent again would not wait its turn, nor be paid for"
             }

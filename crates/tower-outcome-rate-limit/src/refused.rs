@@ -58,6 +58,15 @@ impl Refused {
         self
     }
 
+    /// Finds the refusal in an error's chain of causes.
+    #[must_use]
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        // A chain that bites its own tail ends too.
+        std::iter::successors(Some(error), |&error| error.source())
+            .take(64)
+            .find_map(<dyn Error>::downcast_ref)
+    }
+
     /// Returns why.
     #[must_use]
     pub const fn kind(&self) -> &RefusedKind {

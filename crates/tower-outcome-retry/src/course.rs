@@ -6,7 +6,7 @@ use http::{Response, response};
 use tokio::time::{Instant, Sleep, sleep};
 use tower_outcome_core::{
     Attempt, BoxError, BrokenBody, CallContext, CallReport, Classify, Decision, Delivery, Failure,
-    HintForm, NotRetried, Outcome, Phase, Reason, Replay, Stamped,
+    HintForm, NotRetried, Outcome, Phase, Reason, Replay, Settling, Stamped,
     peek::{Peek, PeekBody},
     replay::HeadCopy,
 };
@@ -59,6 +59,10 @@ pub(crate) struct Waiting<RB> {
     /// Set once the service is not ready at the end of the wait.
     pub(crate) expiry: Option<Pin<Box<Sleep>>>,
     pub(crate) last: Last<RB>,
+    /// Tells that a layer below knows by now what became of the last attempt.
+    pub(crate) settling: Option<Arc<dyn Settling>>,
+    /// Whether that is so: then the request goes down for the answer, and is no attempt.
+    pub(crate) settled: bool,
     /// Taken when the attempt is scheduled, so that retries which are still waiting count.
     pub(crate) reservation: Option<Reservation>,
 }
@@ -185,10 +189,13 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
                     context.enter(Phase::BackingOff);
                 }
                 trail.waited = trail.waited.saturating_add(delay);
+                let settling = last.result.report().and_then(CallReport::settling);
                 Step::Wait(Box::new(Waiting {
                     trail,
                     sleep: Some(Box::pin(sleep(delay))),
                     expiry: None,
+                    settling: settling.cloned(),
+                    settled: false,
                     last,
                     reservation: Some(reservation),
                 }))
@@ -270,7 +277,8 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
         )
         .with_attempts(attempt.number().saturating_add(resent_below), waited)
         .with_after(outcome.after())
-        .with_not_retried(not_retried);
+        .with_not_retried(not_retried)
+        .with_settled_by(result.report().and_then(CallReport::settled_by));
         match result {
             LastResult::Response(mut head, peek) => {
                 if let Some(context) = &self.context {
@@ -281,7 +289,7 @@ impl<S, B: Replay, C: Classify> Course<S, B, C> {
                 } else {
                     outcome
                 };
-                // A first attempt that succeeded has nothing to report.
+                // A first attempt that succeeded has nothing to report but what is there.
                 if !outcome.is_success() || attempt != Attempt::FIRST {
                     head.extensions.insert(report);
                 }

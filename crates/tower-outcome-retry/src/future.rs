@@ -13,7 +13,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{
-    Attempt, BoxError, Classify, Decision, NotReady, NotRetried, Outcome, Replay, Verdict,
+    Attempt, BoxError, CallReport, Classify, Decision, NotReady, NotRetried, Outcome, Replay,
+    Verdict,
     peek::{Inspect, Peek, PeekBody},
 };
 use tower_service::Service;
@@ -166,12 +167,17 @@ where
                     course.conclude(take(&mut trail), LastResult::Error(error), decision)
                 }
                 (Some(Heard::Response(head, body, Verdict::Decided(decision))), _) => {
+                    let decision = settled(&head).unwrap_or(decision);
                     let peek = Peek::new(body, course.config.drain_limit);
                     let result = LastResult::Response(head, peek);
                     course.conclude(take(&mut trail), result, decision)
                 }
                 // ## (Sending | Resending) => Peeking
                 (Some(Heard::Response(head, body, verdict)), _) => {
+                    if let Some(decision) = settled(&head) {
+                        heard = Some(Heard::Response(head, body, Verdict::Decided(decision)));
+                        continue;
+                    }
                     let trail = take(&mut trail);
                     let inspect = Inspect::new(head, body, verdict);
                     this.state.set(State::Peeking {
@@ -220,10 +226,12 @@ where
                 // ## Waiting => (Waiting | Resending | Done)
                 (None, StateProj::Waiting { waiting }) => {
                     waiting.read_ahead(cx);
-                    if let Some(sleep) = &mut waiting.sleep {
-                        ready!(sleep.as_mut().poll(cx));
-                        waiting.sleep = None;
+                    if waiting.poll_settled(cx).is_pending() {
+                        if let Some(sleep) = &mut waiting.sleep {
+                            ready!(sleep.as_mut().poll(cx));
+                        }
                     }
+                    waiting.sleep = None;
                     let resent = match poll_resend(cx, course, waiting) {
                         Poll::Ready(resent) => resent,
                         // The service may never become ready; the call has its limits.
@@ -269,6 +277,11 @@ where
     }
 }
 
+/// What a layer below has found out about a response, which then has nothing for a rule to look at.
+fn settled(head: &response::Parts) -> Option<Decision> {
+    CallReport::of(&head.extensions).and_then(CallReport::settled)
+}
+
 /// Waits until nothing is left of the call's time, for a call that waits for something else.
 fn poll_overdue(
     cx: &mut Context<'_>,
@@ -304,7 +317,8 @@ where
     }
     // Becoming ready may have taken its time.
     let deadline = spare.head.deadline();
-    if deadline.is_some_and(|deadline| deadline.is_over(Instant::now())) {
+    let is_over = deadline.is_some_and(|deadline| deadline.is_over(Instant::now()));
+    if is_over && !waiting.settled {
         return Poll::Ready(Err(NotRetried::Deadline));
     }
     let request = spare
@@ -315,10 +329,14 @@ where
         return Poll::Ready(Err(NotRetried::BodyNotReplayable));
     };
     let trail = &mut waiting.trail;
-    let maybe_applied = !waiting.last.decision.delivery.proves_not_applied();
-    trail.attempt = trail.attempt.next(maybe_applied);
-    trail.reservation = waiting.reservation.take();
-    request.extensions_mut().insert(trail.attempt);
+    if !waiting.settled {
+        let maybe_applied = !waiting.last.decision.delivery.proves_not_applied();
+        trail.attempt = trail.attempt.next(maybe_applied);
+        trail.reservation = waiting.reservation.take();
+    }
+    if trail.attempt != Attempt::FIRST {
+        request.extensions_mut().insert(trail.attempt);
+    }
     if let Some(context) = &course.context {
         context.begin_attempt();
     }
@@ -351,6 +369,24 @@ where
     RB: Body + Unpin,
     RB::Error: Into<BoxError>,
 {
+    /// Asks whether a layer below knows by now what became of the last attempt. Then nothing is sent
+    /// again, and what was taken from the budget for that goes back.
+    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(settling) = &self.settling else {
+            return Poll::Pending;
+        };
+        if !self.settled {
+            ready!(settling.poll_settled(cx));
+            self.settled = true;
+            self.reservation = None;
+            if let Some(sleep) = &self.sleep {
+                let left = sleep.deadline().saturating_duration_since(Instant::now());
+                self.trail.waited = self.trail.waited.saturating_sub(left);
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// Reads the response that is about to be discarded, so that its connection can be used again.
     /// What was read is kept, in case the response is returned after all.
     fn read_ahead(&mut self, cx: &mut Context<'_>) {

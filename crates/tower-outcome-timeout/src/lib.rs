@@ -5,6 +5,7 @@ mod connect;
 mod connection_limit;
 mod deadline;
 mod elapsed;
+mod grpc_timeout;
 mod timeouts;
 mod timer;
 

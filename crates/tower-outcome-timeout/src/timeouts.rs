@@ -29,6 +29,7 @@ pub struct Timeouts {
     pub(crate) write_idle: Option<Duration>,
     pub(crate) read_idle: Option<Duration>,
     pub(crate) acquire: Option<Duration>,
+    pub(crate) grpc_timeout: bool,
 }
 
 /// Builds [`Timeouts`]; start with [`Timeouts::builder`].
@@ -44,6 +45,7 @@ pub struct TimeoutsBuilder {
     write_idle: Setting,
     read_idle: Setting,
     acquire: Setting,
+    grpc_timeout: bool,
 }
 
 /// What a caller made of a bound.
@@ -70,6 +72,7 @@ impl Timeouts {
             write_idle: None,
             read_idle: Some(Duration::from_secs(20)),
             acquire: Some(Duration::from_secs(5)),
+            grpc_timeout: false,
         }
     }
 
@@ -118,6 +121,12 @@ impl Timeouts {
     #[must_use]
     pub const fn acquire(&self) -> Option<Duration> {
         self.acquire
+    }
+
+    /// Returns whether the deadline is sent as `grpc-timeout`.
+    #[must_use]
+    pub const fn grpc_timeout(&self) -> bool {
+        self.grpc_timeout
     }
 }
 
@@ -176,6 +185,24 @@ impl TimeoutsBuilder {
         self
     }
 
+    /// Sends what is left of the call's deadline as `grpc-timeout`, so that the server stops when
+    /// nobody waits any more: by default off, since only gRPC has that header.
+    ///
+    /// [`TimeoutLayer`](crate::TimeoutLayer) writes it anew for each attempt, rounded down to a unit
+    /// that has room in gRPC's eight digits. [`DeadlineLayer`](crate::DeadlineLayer) takes the
+    /// `grpc-timeout` that a request brings, as tonic's `Request::set_timeout` writes it, for a
+    /// [`Deadline`](tower_outcome_core::Deadline) that the caller has set; of both the earlier counts.
+    /// Without a deadline nothing is written. The bound `attempt` is not sent: it ends with the
+    /// response head, and a server would end a stream by it.
+    ///
+    /// tonic's channel keeps an eye on that header too, and ends a call whose head is missing then. So
+    /// what a call dies of at its deadline may be tonic's `TimeoutExpired` instead of
+    /// [`Elapsed`](crate::Elapsed); outcome and delivery are the same.
+    pub fn grpc_timeout(mut self, on: bool) -> Self {
+        self.grpc_timeout = on;
+        self
+    }
+
     /// Checks the bounds.
     ///
     /// # Errors
@@ -197,6 +224,7 @@ impl TimeoutsBuilder {
                 .or("write_idle", defaults.write_idle, attempt)?,
             read_idle: self.read_idle.or("read_idle", defaults.read_idle, call)?,
             acquire: self.acquire.or("acquire", defaults.acquire, call)?,
+            grpc_timeout: self.grpc_timeout,
         };
         above("attempt", attempt, "call", call)?;
         above("connect", timeouts.connect, "attempt", attempt)?;

@@ -59,6 +59,7 @@
 //!   DeadlineLayer         one instant for everything below, response body included
 //!   IdempotencyKeyLayer   one key for all attempts of a call
 //!   RetryLayer            decides by outcome; backoff, hints, budget
+//!   ReconcileLayer        asks the server what became of an unknown outcome
 //!   AuthRefreshLayer      attaches the credential; one refresh for all, one replay for each
 //!   RateLimitLayer        one permit per wire request, by priority
 //!   SignLayer             signs each attempt last, with a fresh time and nonce
@@ -118,6 +119,7 @@
 //! |---|---|
 //! | `auth-refresh` (default) | [`AuthRefreshLayer`], [`Credentials`] |
 //! | `rate-limit` (default) | [`RateLimitLayer`], [`RateBudget`] |
+//! | `reconcile` (default) | [`ReconcileLayer`], [`reconcile::ByQuery`], [`Resolutions`] |
 //! | `retry` (default) | [`RetryLayer`], [`IdempotencyKeyLayer`] |
 //! | `sign` | `SignLayer`; signers and verifiers with HMAC and Ed25519 keys, tokens for each request, HTTP Message Signatures |
 //! | `ecdsa` | ECDSA keys for signers and tokens; implies `sign` |
@@ -126,11 +128,12 @@
 //! | `timeout` (default) | [`DeadlineLayer`], [`TimeoutLayer`], [`ConnectTimeoutLayer`], [`ConnectionLimitLayer`] |
 //! | `file-store` | [`auth_refresh::FileStore`]: a credential for several processes |
 //! | `oauth2` | [`auth_refresh::OAuth2`]: client credentials and refresh tokens |
+//! | `tracing` | `reconcile::Traced`: events of unknown outcomes; implies `reconcile` |
 //! | `uuid` | [`IdempotencyKeyLayer::random`] |
 //! | `hyper-util` (default) | delivery evidence of hyper-util's legacy client, [`WitnessConnector`]; implies `hyper`, `h2` and `io` |
 //! | `hyper` | delivery evidence of raw hyper connections |
 //! | `h2` | delivery evidence of HTTP/2 streams |
-//! | `tonic` | delivery evidence of tonic channels |
+//! | `tonic` | delivery evidence of tonic channels, `GrpcStatusLayer` |
 //! | `io` | delivery evidence of bare I/O errors |
 //! | `full` | all of them |
 //!
@@ -161,6 +164,15 @@ pub use tower_outcome_rate_limit as rate_limit;
 pub use tower_outcome_rate_limit::{
     Budget as RateBudget, Class, Cost, Guard, KeyedBudget, Limit, RateLimitLayer, Refused, Routes,
     Scope, Ticket, UsageHeaders,
+};
+
+/// Asking the server what became of a request whose outcome is unknown.
+#[cfg(feature = "reconcile")]
+pub use tower_outcome_reconcile as reconcile;
+#[cfg(feature = "reconcile")]
+pub use tower_outcome_reconcile::{
+    ByQuery, Finding, Inquiry, OperationId, ReconcileLayer, Reconciled, Reconciler, Resolution,
+    Resolutions,
 };
 
 /// Sending a request again, only when that is proven or declared safe.

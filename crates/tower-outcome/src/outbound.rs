@@ -20,6 +20,18 @@
 //! # }
 //! ```
 //!
+//! A step that is given twice does not compile, nor does one in the place of another:
+//!
+//! ```compile_fail,E0277
+//! # use tower_outcome::{Outbound, RetryLayer};
+//! let _ = Outbound::builder().retry(RetryLayer::builder()).retry(RetryLayer::builder());
+//! ```
+//!
+//! ```compile_fail,E0277
+//! # use tower_outcome::{Outbound, RetryLayer};
+//! let _ = Outbound::builder().rate_limit(RetryLayer::builder());
+//! ```
+//!
 //! # The order
 //!
 //! | step | takes | its place |
@@ -28,10 +40,13 @@
 //! | [`timeouts`](OutboundBuilder::timeouts) | [`Timeouts`](crate::Timeouts) or their builder | the deadline of the call is here |
 //! | [`idempotency_key`](OutboundBuilder::idempotency_key) | [`IdempotencyKeyLayer`](crate::IdempotencyKeyLayer) | above Retry |
 //! | [`retry`](OutboundBuilder::retry) | [`RetryLayer`](crate::RetryLayer) or its builder | |
+//! | [`each_attempt`](OutboundBuilder::each_attempt) | a layer of your own | |
+//! | [`reconcile`](OutboundBuilder::reconcile) | [`ReconcileLayer`](crate::ReconcileLayer) or its builder | its questions go through all below |
 //! | [`auth_refresh`](OutboundBuilder::auth_refresh) | [`AuthRefreshLayer`](crate::AuthRefreshLayer), [`Credentials`](crate::Credentials), or a builder of either | |
 //! | [`rate_limit`](OutboundBuilder::rate_limit) | [`RateLimitLayer`](crate::RateLimitLayer), [`RateBudget`](crate::RateBudget), or a builder of either | below what sends again |
 //! | [`connection_limit`](OutboundBuilder::connection_limit) | [`ConnectionLimitLayer`](crate::ConnectionLimitLayer) or its builder | |
 //! | [`expiry_guard`](OutboundBuilder::expiry_guard) | [`ExpiryGuardLayer`](crate::auth_refresh::ExpiryGuardLayer) | below what waits |
+//! | [`each_request`](OutboundBuilder::each_request) | a layer of your own | it may change what is signed |
 //! | [`sign`](OutboundBuilder::sign) | `SignLayer` or its builder | the last change to a request |
 //! | [`timeouts`](OutboundBuilder::timeouts), again | | the bounds of one attempt are here |
 //! | [`WitnessLayer`](crate::WitnessLayer) | always there, unless [left out](OutboundBuilder::without_witness) | innermost |
@@ -44,6 +59,9 @@
 //! nothing: a [`ReplayLayer`](crate::ReplayLayer) of 0 bytes, [`Timeouts`](crate::Timeouts) without bounds, an
 //! `Option` of a signer. Every step may also be a `Result`, so that whatever was made on the way is checked at
 //! the end with all else.
+//!
+//! A layer of your own that sees a call once (a cache, compression, a span) goes above the whole:
+//! [`Outbound`] is a layer like any other.
 //!
 //! # One classifier
 //!

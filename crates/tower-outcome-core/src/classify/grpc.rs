@@ -143,7 +143,7 @@ impl GrpcClassifier {
 }
 
 /// Something in between answered in gRPC's stead.
-fn http_to_grpc(status: StatusCode) -> u32 {
+pub(crate) fn http_to_grpc(status: StatusCode) -> u32 {
     match status {
         StatusCode::BAD_REQUEST => INTERNAL,
         StatusCode::UNAUTHORIZED => UNAUTHENTICATED,

@@ -314,6 +314,13 @@ pub(super) fn by_error(
         return Decision::new(outcome, proof.delivery);
     };
     let delivery = failure.delivery();
+    if failure
+        .report()
+        .is_some_and(|report| report.settled_by().is_some())
+    {
+        // Somebody below has found out.
+        return Decision::new(failure.outcome(), delivery);
+    }
     let answer = match failure.outcome() {
         Outcome::Retryable { reason, after } if delivery.proves_not_applied() => {
             Answer::NotApplied { reason, after }

@@ -8,7 +8,7 @@ use http::{
     uri::{Authority, PathAndQuery, Scheme},
 };
 
-use crate::{Attempt, Deadline};
+use crate::{Attempt, Deadline, carried::Carried};
 
 /// What is kept of a request's head so that it can be sent again.
 ///
@@ -35,7 +35,18 @@ pub struct HeadCopy {
     /// Pairs of texts: authority and path, then name and value of each header.
     packed: Vec<u8>,
     version: Version,
-    extensions: Extensions,
+    extensions: Kept,
+}
+
+/// What is kept of a request's extensions. To clone a map takes three allocations, and mostly nobody but
+/// the layers above has put anything into it.
+enum Kept {
+    Nothing,
+    Ours {
+        carried: Option<Carried>,
+        deadline: Option<Deadline>,
+    },
+    All(Extensions),
 }
 
 /// Reads pairs in the order in which they were packed.
@@ -103,7 +114,7 @@ impl HeadCopy {
             scheme: head.uri.scheme().cloned(),
             packed,
             version: head.version,
-            extensions: head.extensions.clone(),
+            extensions: Kept::of(&head.extensions),
         })
     }
 
@@ -116,13 +127,22 @@ impl HeadCopy {
     /// Returns the deadline of the call, if it has one.
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
-        Deadline::of(&self.extensions)
+        match &self.extensions {
+            Kept::Nothing => None,
+            Kept::Ours { carried, deadline } => {
+                deadline.or_else(|| carried.as_ref().and_then(Carried::deadline))
+            }
+            Kept::All(extensions) => Deadline::of(extensions),
+        }
     }
 
     /// Returns which attempt the request was.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
-        Attempt::of(&self.extensions)
+        match &self.extensions {
+            Kept::Nothing | Kept::Ours { .. } => Attempt::FIRST,
+            Kept::All(extensions) => Attempt::of(extensions),
+        }
     }
 
     /// Makes the request again.
@@ -137,7 +157,7 @@ impl HeadCopy {
         };
         let mut request = Request::new(body);
         *request.version_mut() = self.version;
-        *request.extensions_mut() = self.extensions.clone();
+        *request.extensions_mut() = self.extensions.restore();
 
         *request.method_mut() = self.method.clone();
         let (authority, path, _) = unpack.pair()?;
@@ -170,6 +190,42 @@ impl fmt::Debug for HeadCopy {
             .field("method", &self.method)
             .field("size", &self.packed.len())
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    #[inline]
+    fn of(extensions: &Extensions) -> Self {
+        if extensions.is_empty() {
+            return Self::Nothing;
+        }
+        let carried = extensions.get::<Carried>();
+        let deadline = extensions.get::<Deadline>().copied();
+        if extensions.len() == usize::from(carried.is_some()) + usize::from(deadline.is_some()) {
+            let carried = carried.cloned();
+            Self::Ours { carried, deadline }
+        } else {
+            Self::All(extensions.clone())
+        }
+    }
+
+    fn restore(&self) -> Extensions {
+        match self {
+            Self::Nothing => Extensions::new(),
+            Self::Ours { carried, deadline } => {
+                let mut extensions = Extensions::new();
+                if let Some(carried) = carried {
+                    extensions.insert(carried.clone());
+                }
+                if let Some(deadline) = deadline {
+                    extensions.insert(*deadline);
+                }
+                extensions
+            }
+            Self::All(extensions) => extensions.clone(),
+        }
     }
 }
 
@@ -269,6 +325,40 @@ mod tests {
             let copy = HeadCopy::within(&head, memory).unwrap();
             assert_eq!(copy.restore(()).unwrap().headers(), &head.headers);
             memory = copy.into_memory();
+        }
+    }
+
+    #[test]
+    fn whatever_a_request_carries_is_kept() {
+        let end = Deadline::at(tokio::time::Instant::now());
+        let context = crate::CallContext::with_deadline(Some(end));
+        let second = Attempt::FIRST.next(true);
+        for mask in 0..16 {
+            let mut request = Request::new(());
+            let extensions = request.extensions_mut();
+            let mut insert = |bit: u32, put: &dyn Fn(&mut Extensions)| {
+                if mask & 1 << bit != 0 {
+                    put(extensions);
+                }
+            };
+            insert(0, &|it| context.put(it));
+            insert(1, &|it| drop(it.insert(end)));
+            insert(2, &|it| drop(it.insert(second)));
+            insert(3, &|it| drop(it.insert(7_u32)));
+            let (head, ()) = request.into_parts();
+            let copy = HeadCopy::of(&head).unwrap();
+            assert_eq!(copy.deadline(), Deadline::of(&head.extensions));
+            assert_eq!(copy.attempt(), Attempt::of(&head.extensions));
+            let again = copy.restore(()).unwrap();
+            let again = again.extensions();
+            assert_eq!(Deadline::of(again), Deadline::of(&head.extensions));
+            assert_eq!(
+                crate::CallContext::of(again).is_some(),
+                crate::CallContext::of(&head.extensions).is_some()
+            );
+            assert_eq!(Attempt::of(again), Attempt::of(&head.extensions));
+            assert_eq!(again.get::<u32>(), head.extensions.get::<u32>());
+            assert_eq!(again.len(), head.extensions.len());
         }
     }
 

@@ -2,8 +2,8 @@
 
 use http::{HeaderName, Method, request};
 use tower_outcome_core::{
-    Attempt, Classify, Delivery, HttpClassifier, Outcome, Reason, Repeatable, RepeatableBecause,
-    RepeatableMethods,
+    Attempt, CallReport, Classify, Delivery, Failure, HttpClassifier, Outcome, Reason, Repeatable,
+    RepeatableBecause, RepeatableMethods, SettledBy,
 };
 
 use crate::support::*;
@@ -217,4 +217,24 @@ fn clones_and_the_default_decide_alike() {
     }
     let applied = outcome(&classifier, &post(), answer(201, &[], ""));
     assert_eq!(applied, Outcome::Success);
+}
+
+#[test]
+fn what_a_layer_below_found_out_is_the_last_word() {
+    let classifier = HttpClassifier::new();
+    let call = classifier.call(&keyed_post());
+    let found_out = Outcome::Permanent {
+        reason: Reason::Rejected,
+    };
+    let report = CallReport::new(found_out, Delivery::Answered, classifier.repeatable(&call));
+    let after = Attempt::FIRST.next(true);
+    for (by, expected) in [(None, false), (Some(SettledBy::Inquiry), true)] {
+        let report = report.clone().with_settled_by(by);
+        assert_eq!(report.settled().is_some(), expected);
+        let failure = Failure::new(found_out, Delivery::Answered, "refused").with_report(report);
+        let decision = classifier.error(&call, after, &failure);
+        // Without that, the refusal of this attempt says nothing about the one before.
+        assert_eq!(decision.outcome == found_out, expected);
+        assert_eq!(decision.outcome.is_unknown(), !expected);
+    }
 }

@@ -11,6 +11,8 @@ mod context;
 mod delivery;
 mod failure;
 mod grpc_classifier;
+#[cfg(feature = "tonic")]
+mod grpc_status;
 mod http_classifier;
 mod report;
 mod rules;

@@ -171,7 +171,7 @@ pub(crate) fn permanent(reason: Reason) -> Outcome {
     Outcome::Permanent { reason }
 }
 
-pub(crate) fn unknown(reason: Reason) -> Outcome {
+pub(crate) const fn unknown(reason: Reason) -> Outcome {
     Outcome::Unknown { reason }
 }
 

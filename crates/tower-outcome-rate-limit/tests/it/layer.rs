@@ -434,3 +434,15 @@ async fn what_a_layer_below_sends_again_in_vain_is_counted_where_the_call_counts
     advance(far()).await;
     assert_eq!(budget.snapshot().limits[0].held, 0);
 }
+
+#[test]
+fn a_refusal_is_found_however_many_errors_are_around_it() {
+    let limit = Limit::sliding("requests", 1, secs(1));
+    let budget = exact("venue").limit(limit).build().unwrap();
+    let _under_way = budget.try_acquire(&Ticket::new()).unwrap();
+    let refused = budget.try_acquire(&Ticket::new()).unwrap_err();
+    let failure = Failure::not_sent(Reason::LocalLimit, refused.clone());
+    let around = Failure::not_sent(Reason::LocalLimit, failure);
+    assert_eq!(Refused::of(&around), Some(&refused));
+    assert_eq!(Refused::of(&std::io::Error::other("full")), None);
+}

@@ -11,4 +11,5 @@ mod outcomes;
 mod peeking;
 mod refusals;
 mod resend;
+mod settled;
 mod support;

@@ -54,6 +54,8 @@ pub(crate) struct Bounds {
     pub(crate) head: Option<Duration>,
     pub(crate) write_idle: Option<Duration>,
     pub(crate) read_idle: Option<Duration>,
+    /// Whether what is left of the deadline is sent along.
+    pub(crate) grpc_timeout: bool,
 }
 
 // === impl AttemptBounds ===
@@ -124,6 +126,7 @@ impl Bounds {
             head: timeouts.head,
             write_idle: timeouts.write_idle,
             read_idle: timeouts.read_idle,
+            grpc_timeout: timeouts.grpc_timeout,
         }
     }
 
@@ -142,6 +145,7 @@ impl Bounds {
             head: of_request.head.over(self.head),
             write_idle: of_request.write_idle.over(self.write_idle),
             read_idle: of_request.read_idle.over(self.read_idle),
+            grpc_timeout: self.grpc_timeout,
         }
     }
 }

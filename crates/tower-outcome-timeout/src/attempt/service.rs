@@ -2,13 +2,14 @@
 
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::{Request, Response, request};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{BoxError, Deadline, Stage, StageStamp};
 use tower_service::Service;
 
 use super::{SentBody, TimeoutBody, TimeoutFuture, bounds::Bounds, limits::Limits, pace::Pace};
+use crate::grpc_timeout;
 
 /// Bounds one attempt. See [`TimeoutLayer`](crate::TimeoutLayer).
 #[derive(Clone, Debug)]
@@ -70,6 +71,9 @@ where
             // Nothing of it leaves any more.
             return TimeoutFuture::new(None, None, limits, None, stamped);
         }
+        if bounds.grpc_timeout {
+            announce(&mut head, started);
+        }
         let pace = Pace::of(&bounds, started, &head, &body);
         let body = SentBody::new(body, pace.clone());
         let future = self.inner.call(Request::from_parts(head, body));
@@ -77,5 +81,18 @@ where
             pace.handed_down();
         }
         TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle, stamped)
+    }
+}
+
+/// Tells the server how long the call has left; what its caller has told it counts if it is less.
+#[cold]
+fn announce(head: &mut request::Parts, now: Instant) {
+    let Some(deadline) = Deadline::of(&head.extensions) else {
+        return;
+    };
+    let left = deadline.remaining(now);
+    if grpc_timeout::read(&head.headers).is_none_or(|asked| left < asked) {
+        let value = grpc_timeout::write(left);
+        head.headers.insert(grpc_timeout::GRPC_TIMEOUT, value);
     }
 }

@@ -18,6 +18,9 @@ use crate::Timeouts;
 /// does not sleep past it, a limiter refuses what cannot make it, an attempt is cut to what is left.
 /// A call whose deadline is over is not started.
 ///
+/// With [`grpc_timeout`](crate::TimeoutsBuilder::grpc_timeout) the header of that name is the caller's
+/// word too.
+///
 /// The instance is made ready by its caller, which takes no part in the default bound; an instant
 /// that the caller has set counts from wherever it was set.
 ///
@@ -37,6 +40,8 @@ pub struct DeadlineLayerBuilder {
 /// What a deadline layer goes by, shared by all its services.
 pub(super) struct Config {
     pub(super) call: Option<Duration>,
+    /// Whether the `grpc-timeout` of a request is its caller's deadline.
+    pub(super) grpc_timeout: bool,
     pub(super) watch: Option<Box<Watch>>,
 }
 
@@ -60,6 +65,7 @@ impl DeadlineLayer {
         DeadlineLayerBuilder {
             config: Config {
                 call: timeouts.call,
+                grpc_timeout: timeouts.grpc_timeout,
                 watch: None,
             },
         }
@@ -128,6 +134,7 @@ impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("call", &self.call)
+            .field("grpc_timeout", &self.grpc_timeout)
             .field("on_abandoned", &self.watch.is_some())
             .finish()
     }

@@ -11,6 +11,7 @@ use tower_outcome_core::{BoxError, CallContext, Deadline, Phase, Repeatable, Rep
 use tower_service::Service;
 
 use super::{DeadlineBody, DeadlineFuture, future::Span, layer::Config};
+use crate::grpc_timeout;
 
 /// Bounds a whole call. See [`DeadlineLayer`](crate::DeadlineLayer).
 #[derive(Clone, Debug)]
@@ -62,7 +63,15 @@ where
         let started = Instant::now();
         // Beyond all clocks is never.
         let own = || config.call.and_then(|call| started.checked_add(call));
-        let given = Deadline::of(&head.extensions).map(Deadline::instant);
+        let carried = Deadline::of(&head.extensions).map(Deadline::instant);
+        let asked = match config.grpc_timeout {
+            true => grpc_timeout::read(&head.headers).and_then(|asked| started.checked_add(asked)),
+            false => None,
+        };
+        let given = match (carried, asked) {
+            (Some(carried), Some(asked)) => Some(carried.min(asked)),
+            (given, None) | (None, given) => given,
+        };
         let is_within_another = CallContext::of(&head.extensions).is_some();
         let end = match given {
             // Of two deadlines around each other the earlier counts, below both.
@@ -70,7 +79,9 @@ where
             Some(callers) => Some(callers),
             None => own(),
         };
-        if let (true, Some(end)) = (is_within_another && end != given, end) {
+        // One that nobody carries yet is carried by the context of this layer.
+        let overrides = end != carried && (is_within_another || carried.is_some());
+        if let (true, Some(end)) = (overrides, end) {
             head.extensions.insert(Deadline::at(end));
         }
         let span = end.map(|end| Span { started, end });

@@ -11,4 +11,5 @@ mod connect;
 mod connection_limit;
 mod contract;
 mod deadline;
+mod grpc_timeout;
 mod support;

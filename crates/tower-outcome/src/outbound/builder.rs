@@ -5,8 +5,9 @@ use tower_outcome_core::{Classify, HttpClassifier};
 use super::{
     Outbound, OutboundError, Steps,
     step::{
-        AuthRefresh, ConnectionLimit, ExpiryGuard, Facts, IdempotencyKey, Left, RateLimit, Replay,
-        Retry, Shared, Sign, Step, Time, TimeStep, Witness,
+        AuthRefresh, ConnectionLimit, Custom, EachAttempt, EachRequest, ExpiryGuard, Facts,
+        IdempotencyKey, Left, RateLimit, Reconcile, Replay, Retry, Shared, Sign, Step, Time,
+        TimeStep, Witness,
     },
     steps::{Finish, Put},
 };
@@ -79,6 +80,36 @@ impl<S, C> OutboundBuilder<S, C> {
     where
         S: Put<Retry, T>,
         T: Step<Retry, C>,
+    {
+        self.put(step)
+    }
+
+    /// Puts a layer of your own around each attempt, directly below Retry: for spans and counters of attempts.
+    ///
+    /// It sees requests without credential and signature, and must not send anything twice.
+    pub fn each_attempt<L>(self, layer: L) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<EachAttempt, Custom<L>>,
+    {
+        self.put(Custom(layer))
+    }
+
+    /// Puts a layer of your own around each request on the wire, below all that waits and above Sign: for
+    /// headers that belong to a request and are to be signed, such as that of a trace.
+    ///
+    /// It must not wait, nor send anything twice.
+    pub fn each_request<L>(self, layer: L) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<EachRequest, Custom<L>>,
+    {
+        self.put(Custom(layer))
+    }
+
+    /// Asks the server what became of an attempt whose outcome is unknown, through the steps below.
+    pub fn reconcile<T>(self, step: T) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<Reconcile, T>,
+        T: Step<Reconcile, C>,
     {
         self.put(step)
     }

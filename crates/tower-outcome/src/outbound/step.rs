@@ -20,6 +20,7 @@ pub use self::facts::Facts;
 /// | [`Replay`] | [`ReplayLayer`](crate::ReplayLayer) |
 /// | [`IdempotencyKey`] | [`IdempotencyKeyLayer`](crate::IdempotencyKeyLayer) |
 /// | [`Retry`] | [`RetryLayer`](crate::RetryLayer) and its builder |
+/// | [`Reconcile`] | [`ReconcileLayer`](crate::ReconcileLayer) and its builder |
 /// | [`AuthRefresh`] | [`AuthRefreshLayer`](crate::AuthRefreshLayer) and its builder, [`Credentials`](crate::Credentials) and their builder |
 /// | [`RateLimit`] | [`RateLimitLayer`](crate::RateLimitLayer) and its builder, [`RateBudget`](crate::RateBudget) and its builder |
 /// | [`ConnectionLimit`] | [`ConnectionLimitLayer`](crate::ConnectionLimitLayer) and its builder |
@@ -79,6 +80,10 @@ pub trait Skippable {}
 #[non_exhaustive]
 pub struct Left;
 
+/// A layer of the caller's, as a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom<L>(pub(super) L);
+
 /// The classifier of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<C> {
@@ -106,6 +111,8 @@ kinds! {
     IdempotencyKey: Skippable,
     /// Decides after each attempt.
     Retry: Skippable,
+    /// A layer of the caller's around each attempt.
+    EachAttempt,
     /// Asks the server what became of a call.
     Reconcile: Skippable,
     /// Attaches the credential, and replays once after a rejection.
@@ -116,6 +123,8 @@ kinds! {
     ConnectionLimit: Skippable,
     /// Looks at a credential again after the waits.
     ExpiryGuard: Skippable,
+    /// A layer of the caller's around each request on the wire.
+    EachRequest,
     /// The last change to the request.
     Sign,
     /// Watches how far one attempt gets.
@@ -138,6 +147,24 @@ impl TimeStep for Left {
 
     fn finish(self, _: &mut Facts) -> Result<(Identity, Identity), ConfigError> {
         Ok((Identity::new(), Identity::new()))
+    }
+}
+
+// === impl Custom ===
+
+impl<L, C> Step<EachAttempt, C> for Custom<L> {
+    type Layer = L;
+
+    fn finish(self, _: &Shared<C>, _: &mut Facts) -> Result<L, ConfigError> {
+        Ok(self.0)
+    }
+}
+
+impl<L, C> Step<EachRequest, C> for Custom<L> {
+    type Layer = L;
+
+    fn finish(self, _: &Shared<C>, _: &mut Facts) -> Result<L, ConfigError> {
+        Ok(self.0)
     }
 }
 

@@ -6,8 +6,8 @@ use tower_outcome_core::{ConfigError, WitnessLayer};
 use super::{
     OutboundError,
     step::{
-        AuthRefresh, ConnectionLimit, ExpiryGuard, Facts, IdempotencyKey, Left, RateLimit,
-        Reconcile, Replay, Retry, Shared, Sign, Step, Time, TimeStep, Witness,
+        AuthRefresh, ConnectionLimit, EachAttempt, EachRequest, ExpiryGuard, Facts, IdempotencyKey,
+        Left, RateLimit, Reconcile, Replay, Retry, Shared, Sign, Step, Time, TimeStep, Witness,
     },
 };
 
@@ -19,11 +19,13 @@ pub struct Steps<
     Ti = Left,
     Ke = Left,
     Rt = Left,
+    At = Left,
     Rc = Left,
     Au = Left,
     Rl = Left,
     Co = Left,
     Gu = Left,
+    Rq = Left,
     Si = Left,
     Wi = WitnessLayer,
 > {
@@ -31,11 +33,13 @@ pub struct Steps<
     timeouts: Ti,
     idempotency_key: Ke,
     retry: Rt,
+    each_attempt: At,
     reconcile: Rc,
     auth_refresh: Au,
     rate_limit: Rl,
     connection_limit: Co,
     expiry_guard: Gu,
+    each_request: Rq,
     sign: Si,
     witness: Wi,
 }
@@ -68,12 +72,21 @@ pub trait Finish<C> {
 }
 
 /// Layers from the outermost to the innermost, as one type.
-type Nest<Rp, Tc, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Ta, Wi> = Below<
+type Nest<Rp, Tc, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Ta, Wi> = Below<
     Below<
         Below<
             Below<
-                Below<Below<Below<Below<Below<Below<Below<Rp, Tc>, Ke>, Rt>, Rc>, Au>, Rl>, Co>,
-                Gu,
+                Below<
+                    Below<
+                        Below<
+                            Below<Below<Below<Below<Below<Below<Rp, Tc>, Ke>, Rt>, At>, Rc>, Au>,
+                            Rl,
+                        >,
+                        Co,
+                    >,
+                    Gu,
+                >,
+                Rq,
             >,
             Si,
         >,
@@ -94,11 +107,13 @@ impl Steps<Left> {
             timeouts: Left,
             idempotency_key: Left,
             retry: Left,
+            each_attempt: Left,
             reconcile: Left,
             auth_refresh: Left,
             rate_limit: Left,
             connection_limit: Left,
             expiry_guard: Left,
+            each_request: Left,
             sign: Left,
             witness: WitnessLayer::new(),
         }
@@ -122,41 +137,47 @@ macro_rules! place {
     };
 }
 
-place!(Replay, replay: Left => [Ti Ke Rt Rc Au Rl Co Gu Si Wi] [] [Ti Ke Rt Rc Au Rl Co Gu Si Wi]
-    [timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(Time, timeouts: Left => [Rp Ke Rt Rc Au Rl Co Gu Si Wi] [Rp] [Ke Rt Rc Au Rl Co Gu Si Wi]
-    [replay idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(IdempotencyKey, idempotency_key: Left => [Rp Ti Rt Rc Au Rl Co Gu Si Wi] [Rp Ti] [Rt Rc Au Rl Co Gu Si Wi]
-    [replay timeouts retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(Retry, retry: Left => [Rp Ti Ke Rc Au Rl Co Gu Si Wi] [Rp Ti Ke] [Rc Au Rl Co Gu Si Wi]
-    [replay timeouts idempotency_key reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(Reconcile, reconcile: Left => [Rp Ti Ke Rt Au Rl Co Gu Si Wi] [Rp Ti Ke Rt] [Au Rl Co Gu Si Wi]
-    [replay timeouts idempotency_key retry auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(AuthRefresh, auth_refresh: Left => [Rp Ti Ke Rt Rc Rl Co Gu Si Wi] [Rp Ti Ke Rt Rc] [Rl Co Gu Si Wi]
-    [replay timeouts idempotency_key retry reconcile rate_limit connection_limit expiry_guard sign witness]);
-place!(RateLimit, rate_limit: Left => [Rp Ti Ke Rt Rc Au Co Gu Si Wi] [Rp Ti Ke Rt Rc Au] [Co Gu Si Wi]
-    [replay timeouts idempotency_key retry reconcile auth_refresh connection_limit expiry_guard sign witness]);
-place!(ConnectionLimit, connection_limit: Left => [Rp Ti Ke Rt Rc Au Rl Gu Si Wi] [Rp Ti Ke Rt Rc Au Rl] [Gu Si Wi]
-    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit expiry_guard sign witness]);
-place!(ExpiryGuard, expiry_guard: Left => [Rp Ti Ke Rt Rc Au Rl Co Si Wi] [Rp Ti Ke Rt Rc Au Rl Co] [Si Wi]
-    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit sign witness]);
-place!(Sign, sign: Left => [Rp Ti Ke Rt Rc Au Rl Co Gu Wi] [Rp Ti Ke Rt Rc Au Rl Co Gu] [Wi]
-    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard witness]);
-place!(Witness, witness: WitnessLayer => [Rp Ti Ke Rt Rc Au Rl Co Gu Si] [Rp Ti Ke Rt Rc Au Rl Co Gu Si] []
-    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard sign]);
+place!(Replay, replay: Left => [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi] [] [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi]
+    [timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(Time, timeouts: Left => [Rp Ke Rt At Rc Au Rl Co Gu Rq Si Wi] [Rp] [Ke Rt At Rc Au Rl Co Gu Rq Si Wi]
+    [replay idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(IdempotencyKey, idempotency_key: Left => [Rp Ti Rt At Rc Au Rl Co Gu Rq Si Wi] [Rp Ti] [Rt At Rc Au Rl Co Gu Rq Si Wi]
+    [replay timeouts retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(Retry, retry: Left => [Rp Ti Ke At Rc Au Rl Co Gu Rq Si Wi] [Rp Ti Ke] [At Rc Au Rl Co Gu Rq Si Wi]
+    [replay timeouts idempotency_key each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(EachAttempt, each_attempt: Left => [Rp Ti Ke Rt Rc Au Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt] [Rc Au Rl Co Gu Rq Si Wi]
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(Reconcile, reconcile: Left => [Rp Ti Ke Rt At Au Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt At] [Au Rl Co Gu Rq Si Wi]
+    [replay timeouts idempotency_key retry each_attempt auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(AuthRefresh, auth_refresh: Left => [Rp Ti Ke Rt At Rc Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt At Rc] [Rl Co Gu Rq Si Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile rate_limit connection_limit expiry_guard each_request sign witness]);
+place!(RateLimit, rate_limit: Left => [Rp Ti Ke Rt At Rc Au Co Gu Rq Si Wi] [Rp Ti Ke Rt At Rc Au] [Co Gu Rq Si Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh connection_limit expiry_guard each_request sign witness]);
+place!(ConnectionLimit, connection_limit: Left => [Rp Ti Ke Rt At Rc Au Rl Gu Rq Si Wi] [Rp Ti Ke Rt At Rc Au Rl] [Gu Rq Si Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit expiry_guard each_request sign witness]);
+place!(ExpiryGuard, expiry_guard: Left => [Rp Ti Ke Rt At Rc Au Rl Co Rq Si Wi] [Rp Ti Ke Rt At Rc Au Rl Co] [Rq Si Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit each_request sign witness]);
+place!(EachRequest, each_request: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Si Wi] [Rp Ti Ke Rt At Rc Au Rl Co Gu] [Si Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
+place!(Sign, sign: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Wi] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq] [Wi]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request witness]);
+place!(Witness, witness: WitnessLayer => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si] []
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign]);
 
-impl<C, Rp, Ti, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Wi> Finish<C>
-    for Steps<Rp, Ti, Ke, Rt, Rc, Au, Rl, Co, Gu, Si, Wi>
+impl<C, Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi> Finish<C>
+    for Steps<Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi>
 where
     Rp: Step<Replay, C>,
     Ti: TimeStep,
     Ke: Step<IdempotencyKey, C>,
     Rt: Step<Retry, C>,
+    At: Step<EachAttempt, C>,
     Rc: Step<Reconcile, C>,
     Au: Step<AuthRefresh, C>,
     Rl: Step<RateLimit, C>,
     Co: Step<ConnectionLimit, C>,
     Gu: Step<ExpiryGuard, C>,
+    Rq: Step<EachRequest, C>,
     Si: Step<Sign, C>,
     Wi: Step<Witness, C>,
 {
@@ -165,11 +186,13 @@ where
         Ti::Call,
         Ke::Layer,
         Rt::Layer,
+        At::Layer,
         Rc::Layer,
         Au::Layer,
         Rl::Layer,
         Co::Layer,
         Gu::Layer,
+        Rq::Layer,
         Si::Layer,
         Ti::Attempt,
         Wi::Layer,
@@ -185,6 +208,11 @@ where
             &mut wrong,
         );
         let retry = noted("retry", self.retry.finish(shared, facts), &mut wrong);
+        let each_attempt = noted(
+            "each_attempt",
+            self.each_attempt.finish(shared, facts),
+            &mut wrong,
+        );
         let reconcile = noted(
             "reconcile",
             self.reconcile.finish(shared, facts),
@@ -210,6 +238,11 @@ where
             self.expiry_guard.finish(shared, facts),
             &mut wrong,
         );
+        let each_request = noted(
+            "each_request",
+            self.each_request.finish(shared, facts),
+            &mut wrong,
+        );
         let sign = noted("sign", self.sign.finish(shared, facts), &mut wrong);
         let witness = noted("witness", self.witness.finish(shared, facts), &mut wrong);
         facts.check(&mut wrong);
@@ -218,11 +251,13 @@ where
             timeouts,
             idempotency_key,
             retry,
+            each_attempt,
             reconcile,
             auth_refresh,
             rate_limit,
             connection_limit,
             expiry_guard,
+            each_request,
             sign,
             witness,
         ) {
@@ -231,22 +266,26 @@ where
                 Some((call, attempt)),
                 Some(idempotency_key),
                 Some(retry),
+                Some(each_attempt),
                 Some(reconcile),
                 Some(auth_refresh),
                 Some(rate_limit),
                 Some(connection_limit),
                 Some(expiry_guard),
+                Some(each_request),
                 Some(sign),
                 Some(witness),
             ) if wrong.is_empty() => {
                 let layers = below(replay, call);
                 let layers = below(layers, idempotency_key);
                 let layers = below(layers, retry);
+                let layers = below(layers, each_attempt);
                 let layers = below(layers, reconcile);
                 let layers = below(layers, auth_refresh);
                 let layers = below(layers, rate_limit);
                 let layers = below(layers, connection_limit);
                 let layers = below(layers, expiry_guard);
+                let layers = below(layers, each_request);
                 let layers = below(layers, sign);
                 let layers = below(layers, attempt);
                 Ok(below(layers, witness))

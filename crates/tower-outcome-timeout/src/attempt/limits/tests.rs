@@ -9,6 +9,7 @@ fn bounds(attempt: u32, head: u32, write_idle: u32) -> Bounds {
         head: some(head),
         write_idle: some(write_idle),
         read_idle: None,
+        grpc_timeout: false,
     }
 }
 

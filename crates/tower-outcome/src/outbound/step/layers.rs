@@ -52,6 +52,30 @@ mod retry {
     }
 }
 
+#[cfg(feature = "reconcile")]
+mod reconcile {
+    use tower_outcome_core::{Classify, ConfigError};
+    use tower_outcome_reconcile::{ReconcileLayer, ReconcileLayerBuilder};
+
+    use super::super::{Facts, Reconcile, Shared, Step};
+
+    impl<R, C, D> Step<Reconcile, C> for ReconcileLayer<R, D> {
+        type Layer = Self;
+
+        fn finish(self, _: &Shared<C>, _: &mut Facts) -> Result<Self, ConfigError> {
+            Ok(self)
+        }
+    }
+
+    impl<R, C: Classify + Clone, D> Step<Reconcile, C> for ReconcileLayerBuilder<R, D> {
+        type Layer = ReconcileLayer<R, C>;
+
+        fn finish(self, shared: &Shared<C>, _: &mut Facts) -> Result<Self::Layer, ConfigError> {
+            self.shared_classifier(shared.classifier().clone())?.build()
+        }
+    }
+}
+
 #[cfg(feature = "auth-refresh")]
 mod auth_refresh {
     use tower_outcome_auth_refresh::{

@@ -1,0 +1,86 @@
+//! Statuses: those of the server, with what is known of the call, and those made on this side.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, StatusCode};
+use tonic::{Code, Status, metadata::MetadataMap};
+
+use crate::{BoxError, CallReport, Failure, NotRetried, Outcome, Reason, classify::http_to_grpc};
+
+const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+
+/// The server's status, if the headers or trailers hold one, and what became of the call.
+pub(super) fn of_server(headers: &HeaderMap, report: &CallReport) -> Option<Status> {
+    // Whoever answers garbage must not bring tonic down, which expects base64 there.
+    let readable = headers.get(DETAILS).map(|value| {
+        let only = HeaderMap::from_iter([(DETAILS, value.clone())]);
+        let details = MetadataMap::from_headers(only);
+        details
+            .get_bin(DETAILS.as_str())
+            .is_some_and(|details| details.to_bytes().is_ok())
+    });
+    let status = match readable {
+        Some(false) => {
+            let mut headers = headers.clone();
+            headers.remove(DETAILS);
+            Status::from_header_map(&headers)
+        }
+        Some(true) | None => Status::from_header_map(headers),
+    };
+    status.map(|status| with_report(status, report))
+}
+
+/// What an answer amounts to that has no `grpc-status`: something in between has answered.
+pub(super) fn of_http(http: StatusCode, report: &CallReport) -> Status {
+    let code = i32::try_from(http_to_grpc(http)).map_or(Code::Unknown, Code::from_i32);
+    let message = match http {
+        StatusCode::OK => "the answer has no grpc-status".to_owned(),
+        other => format!("the answer has no grpc-status, and HTTP status {other}"),
+    };
+    with_report(Status::new(code, message), report)
+}
+
+/// What has failed on this side.
+pub(super) fn of_error(error: BoxError) -> Status {
+    let Some(code) = Failure::of(&*error).map(code) else {
+        // Nobody in the stack has looked at it.
+        return Status::from_error(error);
+    };
+    if has_status(&error) {
+        // Some layer below speaks gRPC too, and knows better.
+        return Status::from_error(error);
+    }
+    let mut status = Status::new(code, error.to_string());
+    status.set_source(Arc::from(error));
+    status
+}
+
+fn with_report(mut status: Status, report: &CallReport) -> Status {
+    status.set_source(Arc::new(Failure::of_report(report.clone())));
+    status
+}
+
+fn has_status(error: &BoxError) -> bool {
+    crate::failure::chain(&**error).any(|error| error.is::<Status>())
+}
+
+/// The code that says no more than is known.
+fn code(failure: &Failure) -> Code {
+    let not_retried = failure.report().and_then(CallReport::not_retried);
+    match failure.outcome() {
+        Outcome::Success => Code::Unknown,
+        Outcome::Retryable { reason, .. }
+        | Outcome::Permanent { reason }
+        | Outcome::Unknown { reason } => match (reason, failure.outcome()) {
+            (Reason::TimedOut, _) => Code::DeadlineExceeded,
+            (Reason::LocalLimit, _) if matches!(not_retried, Some(NotRetried::Deadline)) => {
+                Code::DeadlineExceeded
+            }
+            (Reason::LocalLimit, _) => Code::ResourceExhausted,
+            (Reason::AuthRejected, _) => Code::Unauthenticated,
+            (_, Outcome::Retryable { .. }) => Code::Unavailable,
+            (Reason::InvalidRequest | Reason::WrongOrder, _) => Code::Internal,
+            _ => Code::Unknown,
+        },
+    }
+}

@@ -1,0 +1,123 @@
+//! The response future.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tonic::metadata::MetadataMap;
+
+use super::{GrpcStatusBody, code};
+use crate::{BoxError, CallReport, Failure};
+
+pin_project! {
+    /// The response future of [`GrpcStatus`](super::GrpcStatus).
+    ///
+    /// Dropping it drops the call.
+    pub struct GrpcStatusFuture<F, B> {
+        #[pin]
+        inner: F,
+        unread: Option<Unread<B>>,
+    }
+}
+
+/// An answer whose head does not say how the call failed, although it did.
+struct Unread<B> {
+    response: Response<B>,
+    report: CallReport,
+}
+
+// === impl GrpcStatusFuture ===
+
+impl<F, B> GrpcStatusFuture<F, B> {
+    pub(super) const fn new(inner: F) -> Self {
+        Self {
+            inner,
+            unread: None,
+        }
+    }
+}
+
+impl<F, B, E> Future for GrpcStatusFuture<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    E: Into<BoxError>,
+    B: Body + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Response<GrpcStatusBody<B>>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        // ## Calling => (Done | Reading)
+        if this.unread.is_none() {
+            let response = match ready!(this.inner.poll(cx)) {
+                Ok(response) => response,
+                Err(error) => return Poll::Ready(Err(code::of_error(error.into()).into())),
+            };
+            let report = CallReport::of(response.extensions());
+            let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
+                return Poll::Ready(Ok(response.map(|body| GrpcStatusBody::new(None, body))));
+            };
+            if let Some(status) = code::of_server(response.headers(), report) {
+                return Poll::Ready(Err(status.into()));
+            }
+            if response.status() != StatusCode::OK {
+                let status = code::of_http(response.status(), report);
+                return Poll::Ready(Err(status.into()));
+            }
+            let report = report.clone();
+            *this.unread = Some(Unread { response, report });
+        }
+        // ## Reading => Done
+        let Some(unread) = this.unread else {
+            return Poll::Pending;
+        };
+        let first = ready!(Pin::new(unread.response.body_mut()).poll_frame(cx));
+        let Some(Unread { response, report }) = this.unread.take() else {
+            return Poll::Pending;
+        };
+        Poll::Ready(match first {
+            None => Err(code::of_http(StatusCode::OK, &report).into()),
+            Some(Err(error)) => Err(code::of_error(of_body(error.into(), report)).into()),
+            Some(Ok(frame)) => match frame.into_trailers() {
+                Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report).into()),
+                // A message, so whoever called it a failure has done so for reasons of its own.
+                Err(message) => Ok(response.map(|body| GrpcStatusBody::new(Some(message), body))),
+            },
+        })
+    }
+}
+
+/// The answer is lost, and what was known of the call is known still.
+fn of_body(error: BoxError, report: CallReport) -> BoxError {
+    let (outcome, delivery) = (report.outcome(), report.delivery());
+    Failure::wrap(error, |_| (outcome, delivery))
+        .with_report(report)
+        .into()
+}
+
+/// As generated code does it, the metadata of the head is part of the status too.
+fn of_trailers(trailers: &HeaderMap, head: &HeaderMap, report: &CallReport) -> tonic::Status {
+    let Some(mut status) = code::of_server(trailers, report) else {
+        return code::of_http(StatusCode::OK, report);
+    };
+    let mut metadata = std::mem::take(status.metadata_mut()).into_headers();
+    metadata.extend(head.clone());
+    *status.metadata_mut() = MetadataMap::from_headers(metadata);
+    status
+}
+
+impl<F: fmt::Debug, B> fmt::Debug for GrpcStatusFuture<F, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcStatusFuture")
+            .field("inner", &self.inner)
+            .field("unread", &self.unread.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,244 @@
+//! What the caller gets.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Response, response};
+use tower_outcome_core::{
+    BoxError, CallReport, Decision, Delivery, Failure, NotRetried, Outcome, Reason, Repeatable,
+    Settling,
+    peek::{Peek, PeekBody},
+};
+
+use crate::{AfterInquiry, ReconcileBody, Reconciled, course::Ended, evidence::Known};
+
+pub(crate) type Output<RB> = Result<Response<ReconcileBody<RB>>, BoxError>;
+
+/// The result of the attempt, which is the caller's if nothing better is found.
+pub(crate) enum Original<RB> {
+    /// The body is read meanwhile, and kept.
+    Response(response::Parts, Peek<RB>),
+    Error(BoxError),
+}
+
+/// An attempt of which something had to be found out.
+pub(crate) struct Open<RB> {
+    pub(crate) original: Original<RB>,
+    pub(crate) decision: Decision,
+    /// What would have become of it if there had been no attempt before.
+    pub(crate) by_itself: Decision,
+    pub(crate) repeatable: Repeatable,
+}
+
+// === impl Original ===
+
+impl<RB> Original<RB> {
+    /// What a layer below has to say.
+    fn report(&self) -> Option<&CallReport> {
+        match self {
+            Self::Response(head, _) => CallReport::of(&head.extensions),
+            Self::Error(error) => Failure::of(&**error).and_then(Failure::report),
+        }
+    }
+
+    /// Returns it as it was.
+    pub(crate) fn into_output(self) -> Output<RB> {
+        match self {
+            Self::Response(head, peek) => Ok(passed(head, peek.into_body())),
+            Self::Error(error) => Err(error),
+        }
+    }
+}
+
+// === impl Open ===
+
+impl<RB> Open<RB> {
+    /// Answers with what is known now.
+    pub(crate) fn answer(self, ended: Ended) -> Output<RB> {
+        let Ended { known, report } = ended;
+        // A server that has received the request would call it a duplicate the next time.
+        let received = Outcome::Permanent {
+            reason: Reason::Rejected,
+        };
+        match known {
+            None => self.unresolved(report),
+            Some(Known::Applied(_, response)) => {
+                let call = self.report(Outcome::Success, Delivery::Answered);
+                Ok(found(response, call, report))
+            }
+            Some(Known::Rejected(_, record)) => {
+                Err(self.fail(received, Delivery::Answered, report, Some(record)))
+            }
+            // The earlier attempts did nothing, so the refusal of this one is final.
+            Some(Known::NotApplied(_)) if self.is_refused() => self.refused(report),
+            Some(Known::NotApplied(_)) if report.is_received => {
+                Err(self.fail(received, Delivery::Answered, report, None))
+            }
+            Some(Known::NotApplied(_)) => {
+                let outcome = Outcome::Retryable {
+                    reason: report.reason,
+                    after: None,
+                };
+                Err(self.fail(outcome, Delivery::Refused, report, None))
+            }
+        }
+    }
+
+    /// Returns the result with a watch for the layer above, which may send the request again.
+    pub(crate) fn watched(self, settling: Arc<dyn Settling>) -> Output<RB> {
+        let Decision {
+            outcome, delivery, ..
+        } = self.decision;
+        let call = self
+            .report(outcome, delivery)
+            .with_after(outcome.after())
+            .with_settling(settling);
+        match self.original {
+            Original::Response(mut head, peek) => {
+                head.extensions.insert(call);
+                Ok(passed(head, peek.into_body()))
+            }
+            Original::Error(error) => Err(Failure::wrap(error, |_| (outcome, delivery))
+                .with_report(call)
+                .into()),
+        }
+    }
+
+    fn unresolved(self, report: Reconciled) -> Output<RB> {
+        let Decision {
+            outcome, delivery, ..
+        } = self.decision;
+        let call = self
+            .report(outcome, delivery)
+            .with_not_retried(Some(NotRetried::Outcome));
+        match self.original {
+            Original::Response(mut head, peek) => {
+                head.extensions.insert(call);
+                head.extensions.insert(report);
+                Ok(passed(head, peek.into_body()))
+            }
+            Original::Error(error) => {
+                let failure = Failure::wrap(error, |_| (outcome, delivery));
+                Err(with_cause(failure, report).with_report(call).into())
+            }
+        }
+    }
+
+    /// Whether the server refused this attempt, and only an earlier one left anything open.
+    fn is_refused(&self) -> bool {
+        let outcome = self.by_itself.outcome;
+        outcome.is_permanent() && outcome.reason() != Some(Reason::Duplicate)
+    }
+
+    fn refused(self, report: Reconciled) -> Output<RB> {
+        let Decision {
+            outcome, delivery, ..
+        } = self.by_itself;
+        let call = self
+            .report(outcome, delivery)
+            .with_settled_by(report.how.map(crate::How::settled_by))
+            .with_not_retried(Some(NotRetried::Outcome));
+        match self.original {
+            Original::Response(mut head, peek) => {
+                head.extensions.insert(call);
+                head.extensions.insert(report);
+                Ok(passed(head, peek.into_body()))
+            }
+            Original::Error(error) => {
+                let failure = Failure::wrap(error, |_| (outcome, delivery));
+                let failure = with_cause(failure.with_outcome(outcome), report);
+                Err(failure.with_report(call).into())
+            }
+        }
+    }
+
+    /// A failure in the place of the result, which is kept in it.
+    fn fail(
+        self,
+        outcome: Outcome,
+        delivery: Delivery,
+        report: Reconciled,
+        record: Option<Response<Bytes>>,
+    ) -> BoxError {
+        let call = self
+            .report(outcome, delivery)
+            .with_settled_by(report.how.map(crate::How::settled_by));
+        let cause = AfterInquiry::new(report).with_record(record);
+        let cause = match self.original {
+            Original::Response(head, _) => cause.with_answer(Response::from_parts(head, ())),
+            Original::Error(error) => cause.with_source(Some(error)),
+        };
+        Failure::new(outcome, delivery, cause)
+            .with_report(call)
+            .into()
+    }
+
+    /// A report that counts what layers below have sent.
+    fn report(&self, outcome: Outcome, delivery: Delivery) -> CallReport {
+        let below = self.original.report();
+        let attempts = below.map_or(1, CallReport::attempts);
+        let waited = below.map_or(Duration::ZERO, CallReport::waited);
+        CallReport::new(outcome, delivery, self.repeatable).with_attempts(attempts, waited)
+    }
+}
+
+/// Answers a call that was not sent, since somebody has told what became of it before.
+pub(crate) fn without_sending<RB>(known: Known, repeatable: Repeatable) -> Output<RB> {
+    let how = known.how();
+    let mut report = Reconciled::new(Reason::Unrecognized);
+    report.how = Some(how);
+    let (outcome, delivery, record) = match known {
+        Known::Applied(_, response) => {
+            let call = CallReport::new(Outcome::Success, Delivery::Answered, repeatable);
+            return Ok(found(response, call, report));
+        }
+        Known::Rejected(_, record) => {
+            let outcome = Outcome::Permanent {
+                reason: Reason::Rejected,
+            };
+            (outcome, Delivery::Answered, Some(record))
+        }
+        Known::NotApplied(_) => {
+            let outcome = Outcome::Retryable {
+                reason: Reason::Rejected,
+                after: None,
+            };
+            (outcome, Delivery::Refused, None)
+        }
+    };
+    let call = CallReport::new(outcome, delivery, repeatable);
+    let call = call.with_settled_by(Some(how.settled_by()));
+    let cause = AfterInquiry::new(report).with_record(record);
+    Err(Failure::new(outcome, delivery, cause)
+        .with_report(call)
+        .into())
+}
+
+fn found<RB>(
+    response: Response<Bytes>,
+    call: CallReport,
+    report: Reconciled,
+) -> Response<ReconcileBody<RB>> {
+    let mut response = response.map(ReconcileBody::found);
+    let extensions = response.extensions_mut();
+    extensions.insert(call.with_settled_by(report.how.map(crate::How::settled_by)));
+    extensions.insert(report);
+    response
+}
+
+fn passed<RB>(head: response::Parts, body: PeekBody<RB>) -> Response<ReconcileBody<RB>> {
+    Response::from_parts(head, ReconcileBody::passed(body))
+}
+
+/// The same failure, with what was asked between it and its cause.
+fn with_cause(failure: Failure, report: Reconciled) -> Failure {
+    let (outcome, delivery) = (failure.outcome(), failure.delivery());
+    let by = failure.proven_by();
+    let key = failure.idempotency_key().cloned();
+    let cause = AfterInquiry::new(report).with_source(failure.into_source());
+    let failure = Failure::new(outcome, delivery, cause).with_proven_by(by);
+    match key {
+        Some(key) => failure.with_idempotency_key(key),
+        None => failure,
+    }
+}

@@ -1,0 +1,60 @@
+//! What an inquiry finds.
+
+use bytes::Bytes;
+use http::Response;
+
+/// What an inquiry finds.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Finding {
+    /// The server has done it. The response answers the caller in the place of the one that was lost, so
+    /// it should look like that one.
+    Applied(Response<Bytes>),
+    /// The server has refused it for what it says, for good: a record that reads "rejected".
+    Rejected(Response<Bytes>),
+    /// The server has not done it and never will: it says so itself, of this very operation. That is
+    /// more than not to know it, which is [`NotFound`](Self::NotFound).
+    NotApplied,
+    /// The server does not know it. It may be on its way, or the answer may come from a copy that lags.
+    NotFound,
+    /// The server knows it and has not decided, or nobody can tell.
+    Pending,
+}
+
+/// What somebody else knows of an operation, such as a stream of the server's events.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// The server has done it. The response answers the caller.
+    Applied(Response<Bytes>),
+    /// The server has refused it for what it says.
+    Rejected(Response<Bytes>),
+    /// The server has not done it and never will, so it may be sent again.
+    NotApplied,
+}
+
+// === impl Finding ===
+
+impl Finding {
+    /// The server has done it, and there is nothing more to say: the answer is a 200 without a body.
+    #[must_use]
+    pub fn applied() -> Self {
+        Self::Applied(Response::default())
+    }
+}
+
+// === impl Resolution ===
+
+impl Resolution {
+    /// The server has done it, and there is nothing more to say: the answer is a 200 without a body.
+    #[must_use]
+    pub fn applied() -> Self {
+        Self::Applied(Response::default())
+    }
+
+    /// The server has refused it, and there is nothing more to say.
+    #[must_use]
+    pub fn rejected() -> Self {
+        Self::Rejected(Response::default())
+    }
+}

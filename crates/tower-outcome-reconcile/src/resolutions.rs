@@ -1,0 +1,176 @@
+//! What somebody else knows of calls that are under way.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use tower_outcome_core::Settling;
+
+use crate::{OperationId, Resolution};
+
+/// Tells calls under way what has become of them, such as from a stream of the server's events.
+///
+/// A layer that is [built with](crate::ReconcileLayerBuilder::resolutions) it registers each call that
+/// may have to ask, from before it is sent to when its outcome is known. So a resolution counts that comes
+/// while the attempt is still under way, ends asking at once, and cancels a resend that is scheduled above.
+/// One for a call that is not under way is nobody's: nothing is kept for later, and memory is bounded by
+/// the calls.
+///
+/// Clones share the calls.
+///
+/// ```
+/// use tower_outcome_reconcile::{OperationId, Resolution, Resolutions};
+///
+/// let resolutions = Resolutions::new();
+/// // In the task that reads the user stream; the layer has a clone.
+/// let was_awaited = resolutions.resolve(&OperationId::from_static("order-17"), Resolution::applied());
+/// assert!(!was_awaited);
+/// ```
+#[derive(Clone, Default)]
+pub struct Resolutions(Arc<Mutex<Calls>>);
+
+#[derive(Default)]
+struct Calls {
+    by_id: HashMap<OperationId, Entry>,
+    /// Numbers calls of the same operation.
+    next: u64,
+}
+
+/// The calls of one operation: one, unless it is hedged or sent again.
+#[derive(Default)]
+struct Entry {
+    waiting: Vec<(u64, Option<Waker>)>,
+    resolution: Option<Resolution>,
+}
+
+/// The registration of one call, which ends when it is dropped.
+pub(crate) struct Registration {
+    resolutions: Resolutions,
+    id: OperationId,
+    number: u64,
+}
+
+// === impl Resolutions ===
+
+impl Resolutions {
+    /// Creates one that knows of no call.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells all calls of that operation what became of it, and returns whether there are any.
+    ///
+    /// The first word stands. It is for the calls whose outcome is unknown or that are about to be sent
+    /// again; one that is answered keeps its answer.
+    pub fn resolve(&self, id: &OperationId, resolution: Resolution) -> bool {
+        let mut calls = self.lock();
+        let Some(entry) = calls.by_id.get_mut(id) else {
+            return false;
+        };
+        entry.resolution.get_or_insert(resolution);
+        let waiting = entry.waiting.iter_mut();
+        let wakers: Vec<_> = waiting.filter_map(|(_, waker)| waker.take()).collect();
+        drop(calls);
+        wakers.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Returns how many operations are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.lock().by_id.len()
+    }
+
+    pub(crate) fn register(&self, id: &OperationId) -> Registration {
+        let mut calls = self.lock();
+        let number = calls.next;
+        calls.next = calls.next.wrapping_add(1);
+        let entry = calls.by_id.entry(id.clone()).or_default();
+        entry.waiting.push((number, None));
+        drop(calls);
+        Registration {
+            resolutions: self.clone(),
+            id: id.clone(),
+            number,
+        }
+    }
+
+    // Held for a look, never across an await.
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Resolutions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolutions")
+            .field("under_way", &self.under_way())
+            .finish()
+    }
+}
+
+// === impl Registration ===
+
+impl Registration {
+    /// Takes the word, if there is one.
+    ///
+    /// That it was not applied is good for one call: what is sent after that is another matter.
+    pub(crate) fn take(&self) -> Option<Resolution> {
+        let mut calls = self.resolutions.lock();
+        let resolution = &mut calls.by_id.get_mut(&self.id)?.resolution;
+        match resolution {
+            Some(Resolution::NotApplied) => resolution.take(),
+            _ => resolution.clone(),
+        }
+    }
+
+    /// Waits for the word, and takes it.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Resolution> {
+        if self.poll_settled(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Settling for Registration {
+    fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut calls = self.resolutions.lock();
+        let Some(entry) = calls.by_id.get_mut(&self.id) else {
+            return Poll::Pending;
+        };
+        if entry.resolution.is_some() {
+            return Poll::Ready(());
+        }
+        let mut waiting = entry.waiting.iter_mut();
+        if let Some((_, waker)) = waiting.find(|(number, _)| *number == self.number) {
+            match waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => *waker = Some(cx.waker().clone()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut calls = self.resolutions.lock();
+        if let Some(entry) = calls.by_id.get_mut(&self.id) {
+            entry.waiting.retain(|(number, _)| *number != self.number);
+            if entry.waiting.is_empty() {
+                calls.by_id.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registration").field(&self.id).finish()
+    }
+}

@@ -1,0 +1,139 @@
+//! A stream that says what became of an order ends the question at once.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tower_outcome_core::{CallReport, Repeatable, RepeatableBecause, SettledBy};
+use tower_outcome_reconcile::{How, OperationId, Resolution, Resolutions};
+
+use crate::support::*;
+
+const ID: OperationId = OperationId::from_static("order-1");
+
+fn listening(say: Say) -> (Script, Resolutions, Stack<Script>, Server) {
+    let script = Script::new([say]);
+    let resolutions = Resolutions::new();
+    let builder = builder(script.clone()).resolutions(resolutions.clone());
+    let (service, server) = pair(builder);
+    (script, resolutions, service, server)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acceptance_on_the_stream_wakes_the_call_at_once() {
+    let (script, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    server.fail(reset()).await;
+    let began = Instant::now();
+    tokio::time::sleep(2 * SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::Applied(record("told"))));
+    let result = call.await.unwrap();
+    assert_eq!(began.elapsed(), 2 * SECOND);
+    let call = CallReport::in_result(&result).unwrap();
+    assert!(call.outcome().is_success());
+    assert_eq!(call.settled_by(), Some(SettledBy::Signal));
+    assert_eq!(report(&result).how(), Some(How::ToldApplied));
+    assert_eq!(script.times(), 2);
+    assert_eq!(text(result.unwrap()).await, "told");
+    assert_eq!(resolutions.under_way(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_an_inquiry_that_is_under_way() {
+    let (script, resolutions, service, mut server) = listening(Say::Hangs);
+    let call = start(&service, order());
+    server.fail(reset()).await;
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(script.times(), 1);
+    assert!(resolutions.resolve(&ID, Resolution::rejected()));
+    let result = call.await.unwrap();
+    assert!(CallReport::outcome_of(&result).is_permanent());
+    assert_eq!(report(&result).how(), Some(How::ToldRejected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_comes_before_the_outcome_is_unknown_counts() {
+    let (script, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    let (_, send) = server.attempt().await;
+    assert!(resolutions.resolve(&ID, Resolution::applied()));
+    let began = Instant::now();
+    send.send_error(reset());
+    let result = call.await.unwrap();
+    assert!(CallReport::outcome_of(&result).is_success());
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(script.times(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_answered_keeps_its_answer() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    let (_, send) = server.attempt().await;
+    assert!(resolutions.resolve(&ID, Resolution::rejected()));
+    send.send_response(status(201));
+    assert_eq!(call.await.unwrap().unwrap().status(), 201);
+    assert_eq!(resolutions.under_way(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_stream_the_call_waits_to_the_end_also_when_nothing_is_left_to_ask() {
+    let (_, resolutions, service, mut server) = listening(Say::FailsFor(3600 * SECOND));
+    let call = start(&service, order());
+    server.fail(reset()).await;
+    tokio::time::sleep(59 * SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::applied()));
+    assert!(call.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_about_a_call_that_is_not_under_way_is_nobodys_and_not_kept() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    for _ in 0..1000 {
+        assert!(!resolutions.resolve(&ID, Resolution::applied()));
+    }
+    assert_eq!(resolutions.under_way(), 0);
+    let call = start(&service, order());
+    server.respond(status(503)).await;
+    assert!(CallReport::outcome_of(&call.await.unwrap()).is_unknown());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_be_sent_again_carries_a_watch_and_is_answered_without_being_sent_once_told() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let keyed = || {
+        let mut request = order();
+        let because = RepeatableBecause::Marked;
+        request.extensions_mut().insert(Repeatable::Yes(because));
+        request
+    };
+    let call = start(&service, keyed());
+    server.respond(status(503)).await;
+    let open = call.await.unwrap();
+    assert!(CallReport::outcome_of(&open).is_retryable());
+    assert!(CallReport::in_result(&open).unwrap().settling().is_some());
+    assert_eq!(resolutions.under_way(), 1);
+    assert!(resolutions.resolve(&ID, Resolution::Applied(record("told"))));
+    // The layer above hands it down once more, the watch still in its hands.
+    let told = start(&service, keyed()).await.unwrap().unwrap();
+    assert_eq!(text(told).await, "told");
+    drop(open);
+    assert_eq!(resolutions.under_way(), 0);
+    drop(service);
+    server.expect_no_more().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_counts_once_so_that_what_is_sent_after_it_is_really_sent() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    server.fail(reset()).await;
+    let other = start(&service, order());
+    server.fail(reset()).await;
+    tokio::time::sleep(SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    tokio::task::yield_now().await;
+    assert!(call.is_finished() ^ other.is_finished());
+    let third = start(&service, order());
+    server.respond(status(200)).await;
+    assert_eq!(third.await.unwrap().unwrap().status(), 200);
+}
