@@ -46,6 +46,29 @@ fn a_key_signs_and_verifies_bytes() {
 }
 
 #[tokio::test]
+async fn a_signer_that_is_left_out_leaves_requests_as_they_are() {
+    let sent = |signer: Option<Template>| async {
+        let keep = Keep::default();
+        let layer = SignLayer::new(signer, "https://venue.test").unwrap();
+        let order =
+            http::Request::post("https://venue.test/orders").body(Full::new(Bytes::from("buy")));
+        layer
+            .layer(keep.clone())
+            .oneshot(order.unwrap())
+            .await
+            .unwrap();
+        let (head, body) = keep.0.lock().unwrap().remove(0);
+        assert_eq!(body, "buy");
+        head
+    };
+    let without = sent(None).await;
+    assert!(without.headers.is_empty());
+    assert_eq!(without.uri, "https://venue.test/orders");
+    let with = sent(Some(Template::okx("k", "s", "p").unwrap())).await;
+    assert!(with.headers.contains_key("ok-access-sign"));
+}
+
+#[tokio::test]
 async fn signers_can_be_shared_and_boxed() {
     let written = Arc::new(written());
     // With everything imported there is one method of each name.

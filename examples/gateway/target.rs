@@ -1,0 +1,159 @@
+//! Where a request goes.
+
+use http::{Uri, uri::PathAndQuery};
+
+/// The part of the paths of this gateway that belongs to one upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix(String);
+
+/// Where an upstream is: scheme and authority, and a path before all paths.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    origin: String,
+    path: String,
+}
+
+// === impl Prefix ===
+
+impl Prefix {
+    /// Takes `/` or a path without a slash at its end.
+    pub(crate) fn new(text: &str) -> Option<Self> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        if !text.starts_with('/')
+            || !text.bytes().all(fits)
+            || has_dots(text)
+            || text.contains("//")
+        {
+            return None;
+        }
+        match text.strip_suffix('/') {
+            Some("") => Some(Self(String::new())),
+            Some(_) => None,
+            None => Some(Self(text.to_owned())),
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        if self.0.is_empty() { "/" } else { &self.0 }
+    }
+
+    /// Returns what is left of a path that belongs to it. It ends where a segment ends: `/venue` has
+    /// nothing to do with `/venues`.
+    pub(crate) fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let rest = path.strip_prefix(&self.0)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+// === impl Base ===
+
+impl Base {
+    /// Takes `http://host[:port][/path]`.
+    pub(crate) fn new(text: &str) -> Result<Self, &'static str> {
+        let form = "http://host[:port][/path]";
+        let uri: Uri = text.parse().map_err(|_| form)?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            // Where one is needed, a connector such as hyper-rustls goes around that of the client.
+            Some("https") => return Err("http://…: this example brings no TLS"),
+            _ => return Err(form),
+        }
+        let (Some(authority), None) = (uri.authority(), uri.query()) else {
+            return Err(form);
+        };
+        if text.contains('#') {
+            return Err(form);
+        }
+        let origin = format!("http://{authority}");
+        tower_outcome::Origin::parse(&origin).map_err(|error| error.expected())?;
+        Ok(Self {
+            origin,
+            path: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// Returns the origin, to whom credentials and signatures belong.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Returns where a request goes, or `None` if it would leave the base.
+    pub(crate) fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
+        if has_dots(rest) {
+            return None;
+        }
+        let rest = if rest.is_empty() && self.path.is_empty() {
+            "/"
+        } else {
+            rest
+        };
+        let path = match query {
+            Some(query) => format!("{}{rest}?{query}", self.path),
+            None => format!("{}{rest}", self.path),
+        };
+        let path: PathAndQuery = path.parse().ok()?;
+        format!("{}{path}", self.origin).parse().ok()
+    }
+}
+
+/// Whether a path has a segment that goes up or stays, escaped or not (RFC 3986, section 5.2.4), by which
+/// it would be another path for the upstream than it is here.
+fn has_dots(path: &str) -> bool {
+    path.split('/').any(|segment| {
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        plain == "." || plain == ".."
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_a_segment_ends() {
+        let venue = Prefix::new("/venue").unwrap();
+        assert_eq!(venue.rest("/venue/orders"), Some("/orders"));
+        assert_eq!(venue.rest("/venue"), Some(""));
+        assert_eq!(venue.rest("/venues"), None);
+        assert_eq!(Prefix::new("/").unwrap().rest("/orders"), Some("/orders"));
+        for wrong in ["", "venue", "/venue/", "//", "/a/../b", "/a b", "/a?b"] {
+            assert_eq!(Prefix::new(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_below_its_base() {
+        let base = Base::new("http://venue.example:81/api/").unwrap();
+        let target = |rest, query| base.target(rest, query).map(|uri| uri.to_string());
+        let orders = "http://venue.example:81/api/orders?a=b".to_owned();
+        assert_eq!(target("/orders", Some("a=b")), Some(orders));
+        assert_eq!(
+            target("", None),
+            Some("http://venue.example:81/api".to_owned())
+        );
+        for wrong in ["/../admin", "/a/%2e%2E/b", "/./a", "/.."] {
+            assert_eq!(target(wrong, None), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_base_is_an_origin_and_a_path() {
+        for wrong in [
+            "",
+            "venue",
+            "/venue",
+            "https://venue.example",
+            "ftp://venue.example",
+            "http://",
+            "http://user@venue.example",
+            "http://venue.example?a",
+            "http://venue.example:0",
+        ] {
+            assert!(Base::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
