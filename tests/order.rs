@@ -1,6 +1,7 @@
 //! A stack whose layers stand in an order that cannot work is refused before anything is sent.
 
 use std::{
+    future::{Ready, ready},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,9 +15,10 @@ use http_body_util::Full;
 use tower::{BoxError, Layer, Service, ServiceExt, layer::util::Stack, service_fn};
 use tower_outcome::{
     AuthRefreshLayer, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure,
-    IdempotencyKeyLayer, Limit, Outcome, RateBudget, RateLimitLayer, Reason, ReplayLayer,
-    RetryLayer, SignLayer, Stage, StageStamp, Template, TimeoutLayer, Timeouts, WitnessLayer,
-    WrongOrder,
+    IdempotencyKeyLayer, Limit, Outcome, RateBudget, RateLimitLayer, Reason, ReconcileLayer,
+    ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp, Template, TimeoutLayer, Timeouts,
+    WitnessLayer, WrongOrder,
+    reconcile::{Finding, Inquiry},
 };
 
 type Body = Full<Bytes>;
@@ -32,9 +34,10 @@ impl Bottom {
         Request<B>,
         Response = Response<Body>,
         Error = BoxError,
-        Future = impl Send + Future<Output = Result<Response<Body>, BoxError>>,
+        Future = impl Send + Future<Output = Result<Response<Body>, BoxError>> + use<B>,
     > + Clone
     + Send
+    + use<B>
     where
         B: Send + 'static,
     {
@@ -92,6 +95,10 @@ fn timeout() -> TimeoutLayer {
 
 fn key() -> IdempotencyKeyLayer {
     IdempotencyKeyLayer::new(|| HeaderValue::from_static("one"))
+}
+
+fn reconcile() -> ReconcileLayer<fn(Inquiry) -> Ready<Result<Finding, BoxError>>> {
+    ReconcileLayer::new(|_| ready(Ok(Finding::Pending)))
 }
 
 /// What the types of the bodies refuse already compiles below a layer that makes them replayable.
@@ -162,6 +169,21 @@ refuses!(
     WitnessLayer::new() => replayed(auth()), Witness, AuthRefresh
 );
 
+refuses!(reconcile_around_reconcile_is_refused: reconcile() => reconcile(), Reconcile, Reconcile);
+refuses!(reconcile_above_idempotency_key_is_refused: reconcile() => key(), Reconcile, IdempotencyKey);
+refuses!(
+    auth_refresh_above_reconcile_is_refused:
+    auth() => reconcile(), AuthRefresh, Reconcile
+);
+refuses!(rate_limit_above_reconcile_is_refused: limit() => reconcile(), RateLimit, Reconcile);
+refuses!(sign_above_reconcile_is_refused: sign() => reconcile(), Sign, Reconcile);
+refuses!(timeout_above_reconcile_is_refused: timeout() => reconcile(), Timeout, Reconcile);
+refuses!(witness_above_reconcile_is_refused: WitnessLayer::new() => reconcile(), Witness, Reconcile);
+
+allows!(retry_above_reconcile_works: retry() => reconcile());
+allows!(reconcile_above_auth_refresh_works: reconcile() => auth());
+allows!(reconcile_above_rate_limit_works: reconcile() => limit());
+allows!(reconcile_above_sign_works: reconcile() => sign());
 allows!(retry_above_auth_refresh_works: retry() => auth());
 allows!(auth_refresh_above_rate_limit_works: auth() => limit());
 allows!(auth_refresh_above_sign_works: auth() => sign());
