@@ -17,8 +17,10 @@ pub enum Finding {
     NotApplied,
     /// The server does not know it. It may be on its way, or the answer may come from a copy that lags.
     NotFound,
-    /// The server knows it and has not decided, or nobody can tell.
+    /// The server knows it and has not decided. So it was received, and not to find it later is a lag.
     Pending,
+    /// The answer says nothing about it. It counts for nothing.
+    Unclear,
 }
 
 /// What somebody else knows of an operation, such as a stream of the server's events.
