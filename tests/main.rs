@@ -11,6 +11,7 @@ mod clock_cases;
 mod limits;
 mod messages;
 mod order;
+mod reconcile;
 mod resent;
 mod reuse;
 mod signing;
