@@ -13,7 +13,8 @@ pub enum Finding {
     /// The server has refused it for what it says, for good: a record that reads "rejected".
     Rejected(Response<Bytes>),
     /// The server has not done it and never will: it says so itself, of this very operation. That is
-    /// more than not to know it, which is [`NotFound`](Self::NotFound).
+    /// more than not to know it, which is [`NotFound`](Self::NotFound). So it may be sent again; unless the
+    /// server is known to have received it, which makes this a refusal.
     NotApplied,
     /// The server does not know it. It may be on its way, or the answer may come from a copy that lags.
     NotFound,
@@ -31,7 +32,8 @@ pub enum Resolution {
     Applied(Response<Bytes>),
     /// The server has refused it for what it says.
     Rejected(Response<Bytes>),
-    /// The server has not done it and never will, so it may be sent again.
+    /// The server has not done what was sent so far and never will, so it may be sent again; unless the server
+    /// is known to have received it, which makes this a refusal.
     NotApplied,
 }
 
