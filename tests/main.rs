@@ -12,6 +12,7 @@ mod limits;
 mod messages;
 mod order;
 mod outbound;
+mod reconcile;
 mod resent;
 mod reuse;
 mod signing;
