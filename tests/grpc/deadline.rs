@@ -111,6 +111,8 @@ async fn a_deadline_that_strikes_here_is_told_from_one_that_the_server_reports()
         .unwrap_err();
     assert_eq!(here.code(), Code::DeadlineExceeded);
     assert_eq!(failure(&here).outcome(), unknown);
+    // Although it is tonic that strikes first.
+    assert_eq!(Elapsed::of(&here).unwrap().bound(), Bound::Deadline);
     assert_eq!(failure(&here).delivery(), Delivery::MaybeSent);
     assert_eq!(venue.ledger().applied(ID), 1);
 
