@@ -8,6 +8,7 @@
 mod auth;
 mod bodiless;
 mod clock_cases;
+mod grpc;
 mod limits;
 mod messages;
 mod order;
