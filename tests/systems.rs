@@ -11,32 +11,32 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper_util::{
-    client::legacy::{
-        Client as Hyper,
-        connect::{Connect, HttpConnector},
-    },
-    rt::{TokioExecutor, TokioTimer},
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use hyper_util::client::legacy::{
+    Client as Hyper,
+    connect::{Connect, HttpConnector},
 };
 use tokio::{
     task::{spawn_blocking, yield_now},
     time::Instant,
 };
-use tower::{Layer, ServiceExt, service_fn, util::BoxCloneSyncService};
+use tower::{service_fn, util::BoxCloneSyncService};
 use tower_outcome::{
-    BoxError, CallReport, ConnectTimeoutLayer, Random, Timeouts, WitnessConnector,
-    timeout::ConnectTimeout,
+    Bound, BoxError, CallReport, Elapsed, Outbound, OutboundBody, OutboundClient, Random,
+    WitnessConnector, timeout::ConnectTimeout,
 };
 use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Venue};
 
+mod course;
 mod robinhood;
 mod stonex;
 
-type Body = BoxBody<Bytes, BoxError>;
 type Call = Request<Full<Bytes>>;
 /// What each design comes to.
-type Client = BoxCloneSyncService<Call, Response<Body>, BoxError>;
+type Client = OutboundClient<Full<Bytes>>;
+type Output = Result<Response<OutboundBody>, BoxError>;
+/// What comes off the wire.
+type WireBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// The way to a venue, with a clock that stands still while something is on it.
 #[derive(Clone)]
@@ -99,19 +99,15 @@ impl<C: Clone> Wire<C>
 where
     WitnessConnector<ConnectTimeout<C>>: Connect + Clone + Send + Sync + 'static,
 {
-    /// hyper-util's client.
-    fn client<B>(
+    /// hyper-util's client, to be below a stack.
+    fn client<L, B>(
         &self,
-        timeouts: &Timeouts,
-    ) -> BoxCloneSyncService<Request<B>, Response<Body>, BoxError>
+        outbound: &Outbound<L>,
+    ) -> BoxCloneSyncService<Request<B>, Response<WireBody>, BoxError>
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
     {
-        let connector = ConnectTimeoutLayer::new(timeouts).layer(self.connector.clone());
-        let hyper = Hyper::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .retry_canceled_requests(false)
-            .build(WitnessConnector::new(connector));
+        let hyper = outbound.hyper_client(self.connector.clone());
         let (ledger, start) = (self.ledger.clone(), self.start);
         let departures = Arc::clone(&self.departures);
         let is_answered = self.is_answered;
@@ -130,7 +126,7 @@ async fn exchange<C, B>(
     request: Request<B>,
     ledger: Ledger,
     still: Option<Still>,
-) -> Result<Response<Body>, BoxError>
+) -> Result<Response<WireBody>, BoxError>
 where
     C: Connect + Clone + Send + Sync + 'static,
     B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
@@ -140,8 +136,7 @@ where
     let Some(silence) = silence else {
         let (head, body) = answer.await?.into_parts();
         let body = Full::new(body.collect().await?.to_bytes());
-        let body = body.map_err(|never| match never {});
-        return Ok(Response::from_parts(head, body.boxed()));
+        return Ok(Response::from_parts(head, boxed(body)));
     };
     tokio::select! {
         biased;
@@ -167,11 +162,11 @@ fn silence<B>(request: &Request<B>, ledger: Ledger) -> Option<impl Future<Output
     })
 }
 
-fn boxed<B>(body: B) -> Body
+fn boxed<B>(body: B) -> WireBody
 where
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + Sync + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    body.map_err(Into::into).boxed()
+    body.map_err(Into::into).boxed_unsync()
 }
 
 // === impl Still ===
@@ -236,13 +231,15 @@ fn failing(fault: &Fault, mut call: Call) -> Call {
 }
 
 /// Makes a call, and returns its result with what it went through.
-async fn make(
-    client: &Client,
-    call: Call,
-) -> (Result<Response<Body>, BoxError>, Option<CallReport>) {
-    let result = client.clone().oneshot(call).await;
+async fn make(client: &Client, call: Call) -> (Output, Option<CallReport>) {
+    let result = client.send(call).await;
     let report = CallReport::in_result(&result).cloned();
     (result, report)
+}
+
+/// Which bound ended a call.
+fn struck(error: &BoxError) -> Bound {
+    Elapsed::of(&**error).expect("a bound struck").bound()
 }
 
 fn millis(number: u64) -> Duration {

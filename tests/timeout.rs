@@ -8,6 +8,5 @@ mod each_bound;
 mod framing;
 mod grpc;
 mod retry;
-mod settings;
 mod stack;
 mod trouble;

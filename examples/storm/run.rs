@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) log_ins: usize,
     /// Of strategies that have a limiter.
     pub(crate) limits: Option<Limits>,
+    /// About how many orders the strategy has asked the venue by itself, if it does.
+    pub(crate) asked_about: Option<u64>,
 }
 
 /// What a limiter did.
@@ -104,6 +106,10 @@ impl Run {
                 sleep_until(due).await;
                 (id, strategy.send(request).await)
             });
+            if call.kind == Kind::Order {
+                let question = call.question();
+                calls.insert(question.id.clone(), question);
+            }
             calls.insert(call.id.clone(), call);
         }
 
@@ -128,9 +134,8 @@ impl Run {
                 let question = calls[id].question();
                 if let Belief::Done(answer) = strategy.send(question.request(&venue)?).await {
                     order.asked = Some(String::from_utf8_lossy(&answer).parse()?);
-                    done.insert(question.id.clone());
+                    done.insert(question.id);
                 }
-                calls.insert(question.id.clone(), question);
             }
         }
         progress.finish();
@@ -154,6 +159,7 @@ impl Run {
             bans: ledger.bans(None),
             log_ins: logins.logins(),
             limits,
+            asked_about: strategy.asked_about(),
         })
     }
 }

@@ -169,16 +169,31 @@ impl Call {
     /// Returns the question how often this order is in the venue's book.
     pub(crate) fn question(&self) -> Self {
         Self {
-            id: format!("what-of-{}", self.id),
+            row: self.row,
+            due: self.due,
+            ..Self::question_about(&self.id)
+        }
+    }
+
+    /// Returns the question how often an order is in the venue's book, by whoever asks.
+    pub(crate) fn question_about(order: &str) -> Self {
+        Self {
+            id: format!("what-of-{order}"),
             kind: Kind::Question,
-            path: format!("/orders/{}", self.id),
-            ..self.clone()
+            row: 0,
+            due: Duration::ZERO,
+            path: format!("/orders/{order}"),
         }
     }
 
     /// Returns the request, the same for every attempt.
     pub(crate) fn request(&self, venue: &Venue) -> Result<Request<Bytes>, http::Error> {
-        let url = venue.url(&self.path);
+        self.request_to(&venue.url(""))
+    }
+
+    /// The same, for a venue at that URL.
+    pub(crate) fn request_to(&self, venue: &str) -> Result<Request<Bytes>, http::Error> {
+        let url = format!("{}{}", venue.trim_end_matches('/'), self.path);
         let (builder, body) = match self.kind {
             Kind::Query | Kind::Question => (Request::get(url), ""),
             Kind::Order => (Request::post(url), r#"{"side":"buy","quantity":1}"#),

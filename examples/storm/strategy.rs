@@ -25,6 +25,11 @@ pub(crate) trait Strategy: Clone + Send + 'static {
     fn limiter(&self) -> Option<Limiter> {
         None
     }
+
+    /// About how many orders it has asked the venue by itself, if it does.
+    fn asked_about(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What a program believes became of its request. The venue's ledger may differ.

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 /// What each row says, and how it is read off a tally.
 type Row = (&'static str, fn(&Tally) -> String);
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     ("requests", |tally| tally.requests.to_string()),
     ("of these answered 429", |tally| {
         tally.rate_limited.to_string()
@@ -29,9 +29,10 @@ const ROWS: [Row; 12] = [
         tally.applied_twice.to_string()
     }),
     ("orders LOST from view", |tally| tally.lost.to_string()),
-    ("orders reported as unknown", |tally| {
-        tally.unknown.to_string()
+    ("orders asked about", |tally| {
+        or_dash(tally.asked_about.map(|asked| asked.to_string()))
     }),
+    ("orders left unknown", |tally| tally.unknown.to_string()),
     ("last order placed after", |tally| {
         let last = Duration::from_millis(tally.last_order_ms);
         format!("{:.1} s", last.as_secs_f64())
@@ -79,8 +80,9 @@ pub(crate) fn print(args: &Args, runs: &[Run; 3], tallies: &[Tally; 3]) {
         "\ntower-outcome stays within the limit: the sweep waits for it, orders do not. It\n\
          signs each attempt when it goes out, however long it has waited, and sends an order\n\
          again only if the venue provably did not act on it, however long no answer comes.\n\
-         Of {} orders it says that nobody on this side can know; the venue, asked what became of\n\
-         them, knows:",
+         {} times nobody on this side could know what had become of an order. It asked the venue,\n\
+         until that was certain; {} orders are left unknown.",
+        ours.asked_about.unwrap_or_default(),
         ours.unknown,
     );
     for (id, order) in runs.iter().flat_map(|run| &run.orders) {

@@ -28,6 +28,8 @@ pub(crate) struct Tally {
     /// Orders that were applied, however often.
     pub(crate) orders_applied: usize,
     pub(crate) applied_twice: usize,
+    /// How often the strategy did not know what became of an order, and asked the venue.
+    pub(crate) asked_about: Option<u64>,
     /// Orders that the strategy says it does not know about.
     pub(crate) unknown: usize,
     /// Orders that were applied although the strategy says they were not.
@@ -78,6 +80,7 @@ impl Tally {
             banned: run.bans,
             orders_applied: applied.len(),
             applied_twice: applied.values().filter(|times| times.len() > 1).count(),
+            asked_about: run.asked_about,
             unknown: run.orders.values().filter(unknown).count(),
             lost: run.orders.iter().filter(lost).count(),
             last_order_ms: applied
@@ -134,6 +137,7 @@ mod tests {
             bans: 0,
             log_ins: 0,
             limits: None,
+            asked_about: None,
         }
     }
 

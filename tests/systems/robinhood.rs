@@ -4,11 +4,11 @@ use std::{sync::Arc, time::SystemTime};
 
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use tower::{ServiceBuilder, ServiceExt};
+use tower::Layer;
 use tower_outcome::{
     Backoff, Class, Clock, HintPolicy, Hints, HttpClassifier, Jitter, Limit, ManualClock,
     NotRetried, Outcome, RateBudget, RateLimitLayer, Reason, RetryBudget, RetryLayer, SealLayer,
-    SignLayer, SystemClock, Template, Timeouts, Verifier, WitnessLayer, sign::SigningTime,
+    SignLayer, SystemClock, Template, Verifier, sign::SigningTime,
 };
 use tower_outcome_testkit::{Answer, Fault, Point, Signature, Signed, Venue};
 
@@ -31,7 +31,6 @@ where
         .clamp(secs(8))
         .dates(false);
     let retry = RetryLayer::builder()
-        .classifier(classifier.build().unwrap())
         .max_attempts(4)
         .backoff(backoff())
         .hints(hints)
@@ -46,14 +45,14 @@ where
     let sign = SignLayer::builder(Template::robinhood(KEY_ID, SEED).unwrap())
         .origin(venue.url(""))
         .clock(clock);
-    let service = ServiceBuilder::new()
-        .layer(retry.build().unwrap())
-        .layer(limit.build().unwrap())
-        .layer(sign.build().unwrap())
-        .layer(WitnessLayer::new())
-        .layer(SealLayer::new())
-        .service(wire.client(&Timeouts::new()));
-    BoxCloneSyncService::new(service.map_response(|answer: Response<_>| answer.map(boxed)))
+    let outbound = Outbound::builder()
+        .classifier(classifier.build().unwrap())
+        .retry(retry)
+        .rate_limit(limit)
+        .sign(sign)
+        .build()
+        .unwrap();
+    outbound.boxed(SealLayer::new().layer(wire.client(&outbound)))
 }
 
 fn backoff() -> Backoff {

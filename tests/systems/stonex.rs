@@ -2,12 +2,11 @@
 
 use http::{HeaderName, StatusCode, header, response};
 use tokio::time::advance;
-use tower::ServiceBuilder;
 use tower_outcome::{
-    self as outcome, AuthRefreshLayer, Backoff, BodyRule, Class, ConnectionLimitLayer, Credential,
-    Credentials, FetchError, HintPolicy, Hints, HttpCall, HttpClassifier, Jitter, Judged, Limit,
-    RateBudget, RateLimitLayer, Reason, Replay, RetryBudget, RetryLayer, TimeoutLayer, TokenSource,
-    WitnessLayer, auth_refresh::Headers,
+    self as outcome, Backoff, BodyRule, Class, ConnectionLimitLayer, Credential, Credentials,
+    FetchError, HintPolicy, Hints, HttpCall, HttpClassifier, Jitter, Judged, Limit, RateBudget,
+    RateLimitLayer, Reason, Replay, RetryBudget, RetryLayer, Timeouts, TokenSource,
+    auth_refresh::Headers,
 };
 use tower_outcome_testkit::{Demand, Sessions};
 
@@ -23,7 +22,7 @@ const SESSION_AGE: Duration = Duration::from_secs(20 * 60);
 
 /// The design, and what there is to see of it.
 struct Stonex<B = Full<Bytes>> {
-    client: BoxCloneSyncService<Request<B>, Response<Body>, BoxError>,
+    client: OutboundClient<B>,
     budget: RateBudget,
     credentials: Credentials,
 }
@@ -50,7 +49,6 @@ where
     // What is not idempotent is sent again after a 429 alone, not even where it provably never left.
     let careful = RetryBudget::builder().unsent(0).build().unwrap();
     let retry = RetryLayer::builder()
-        .classifier(classifier.clone())
         .max_attempts(retries + 1)
         .elapsed(secs(30))
         .backoff(backoff())
@@ -60,41 +58,43 @@ where
             false => careful.clone(),
         })
         .random(Arc::new(jitter));
+    // One class: nobody leaves anything to anybody.
     let budget = RateBudget::builder("stonex")
-        .limit(Limit::sliding("requests", 500, secs(5)))
         .class(Class::new("all"))
+        .limit(Limit::sliding("requests", 500, secs(5)))
         .build()
         .unwrap();
     // A refusal is between its own call and the venue, as there.
-    let limit = RateLimitLayer::builder(budget.clone())
-        .closes_gate(false)
-        .build()
-        .unwrap();
+    let limit = RateLimitLayer::builder(budget.clone()).closes_gate(false);
+    let limit = limit.build().unwrap();
     let timeouts = timeouts();
     let connections = ConnectionLimitLayer::builder(20).timeouts(&timeouts);
-    let send = ServiceBuilder::new()
-        .layer(limit)
-        .layer(connections.build().unwrap())
-        .layer(TimeoutLayer::new(&timeouts))
-        .layer(WitnessLayer::new());
-    let log_in = send.clone().service(wire.client(&timeouts));
-    let log_in = log_in.map_response(|answer: Response<_>| answer.map(boxed));
-    let credentials =
-        Credentials::builder("stonex", log_in_by(BoxCloneSyncService::new(log_in), venue))
-            .origin(venue.url(""))
-            .attach(Headers::new().field(USERNAME, "username").token(SESSION))
-            .max_age(SESSION_AGE)
-            .build()
-            .unwrap();
-    let auth = AuthRefreshLayer::builder(credentials.clone()).classifier(classifier);
-    let service = ServiceBuilder::new()
-        .layer(retry.build().unwrap())
-        .layer(auth.build())
-        .layer(send)
-        .service(wire.client(&timeouts));
-    let service = service.map_response(|answer: Response<_>| answer.map(boxed));
+    let connections = connections.build().unwrap();
+    // Log-ins share the window and the connections.
+    let log_in = Outbound::builder()
+        .timeouts(timeouts)
+        .rate_limit(limit.clone())
+        .connection_limit(connections.clone())
+        .build()
+        .unwrap();
+    let log_in = log_in.boxed(wire.client(&log_in));
+    let credentials = Credentials::builder("stonex", log_in_by(log_in, venue))
+        .origin(venue.url(""))
+        .attach(Headers::new().field(USERNAME, "username").token(SESSION))
+        .max_age(SESSION_AGE)
+        .build()
+        .unwrap();
+    let outbound = Outbound::builder()
+        .classifier(classifier)
+        .timeouts(timeouts)
+        .retry(retry)
+        .auth_refresh(credentials.clone())
+        .rate_limit(limit)
+        .connection_limit(connections)
+        .build()
+        .unwrap();
     Stonex {
-        client: BoxCloneSyncService::new(service),
+        client: outbound.boxed(wire.client(&outbound)),
         budget,
         credentials,
     }
@@ -132,7 +132,7 @@ fn log_in_by(client: Client, venue: &Venue) -> impl TokenSource {
                 .header(header::CONTENT_TYPE, "application/json")
                 .body(Full::from(form.to_string()))
                 .map_err(FetchError::transient)?;
-            let answer = client.oneshot(request).await;
+            let answer = client.send(request).await;
             let body = answer.map_err(FetchError::transient)?.into_body();
             let body = body.collect().await.map_err(FetchError::transient)?;
             let answer: serde_json::Value =
@@ -215,7 +215,7 @@ impl Floor {
         floor
     }
 
-    async fn make(&self, call: Call) -> (Result<Response<Body>, BoxError>, Option<CallReport>) {
+    async fn make(&self, call: Call) -> (Output, Option<CallReport>) {
         make(&self.stonex.client, call).await
     }
 

@@ -3,6 +3,7 @@
 mod body;
 mod code;
 mod future;
+mod judge;
 mod layer;
 
 pub use self::{

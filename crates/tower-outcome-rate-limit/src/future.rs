@@ -40,8 +40,7 @@ pin_project! {
         C: Classify,
     {
         #[pin]
-        state: State<F, C::Call, RB>,
-        unsent: Option<Unsent<S, B>>,
+        state: State<F, Unsent<S, B>, C::Call, RB>,
         // A deadline above that strikes meanwhile knows that nothing was sent.
         hold: Option<Hold>,
         stamped: Stamped,
@@ -57,12 +56,13 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
-    enum State<F, T, RB> {
+    enum State<F, U, T, RB> {
         // So many of the budgets have let it through, the narrowest first. When all have, the inner
-        // service is made ready.
-        Asking { passed: usize },
+        // service is made ready. The request lies where its future will: what layers move is not twice as
+        // large.
+        Asking { unsent: Option<U>, passed: usize },
         // Waiting for the next one. Nothing of the inner service is held meanwhile.
-        Waiting { acquire: Acquire, passed: usize },
+        Waiting { unsent: Option<U>, acquire: Box<Acquire>, passed: usize },
         // The stack cannot work, and nothing is sent.
         Refused { error: Option<BoxError> },
         // It has been sent.
@@ -90,19 +90,30 @@ where
     pub(crate) fn new(
         unsent: Unsent<S, B>,
         hold: Option<Hold>,
-        stamped: Result<Stamped, BoxError>,
+        stamped: Stamped,
         config: Arc<Config<C>>,
     ) -> Self {
-        let (state, stamped) = match stamped {
-            Ok(stamped) => (State::Asking { passed: 0 }, stamped),
-            Err(error) => (State::Refused { error: Some(error) }, Stamped::default()),
-        };
         Self {
-            state,
+            state: State::Asking {
+                unsent: Some(unsent),
+                passed: 0,
+            },
             hold,
             stamped,
             before: None,
-            unsent: Some(unsent),
+            leave: Leave::default(),
+            notes: None,
+            config,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn refused(error: BoxError, config: Arc<Config<C>>) -> Self {
+        Self {
+            state: State::Refused { error: Some(error) },
+            hold: None,
+            stamped: Stamped::default(),
+            before: None,
             leave: Leave::default(),
             notes: None,
             config,
@@ -128,13 +139,20 @@ where
         loop {
             match this.state.as_mut().project() {
                 // ## Asking => (Waiting | Sending | Done)
-                StateProj::Asking { passed } => {
-                    let Some(unsent) = this.unsent else {
+                StateProj::Asking {
+                    unsent: kept,
+                    passed,
+                } => {
+                    let Some(unsent) = kept.as_mut() else {
                         return Poll::Pending;
                     };
                     if let Some(acquire) = ask(config, &unsent.head, passed, this.leave) {
-                        let passed = *passed;
-                        this.state.set(State::Waiting { acquire, passed });
+                        let waiting = State::Waiting {
+                            unsent: kept.take(),
+                            acquire: Box::new(acquire),
+                            passed: *passed,
+                        };
+                        this.state.set(waiting);
                         continue;
                     }
                     if let Err(error) = ready!(unsent.service.poll_ready(cx)) {
@@ -146,7 +164,7 @@ where
                         mut service,
                         head,
                         body,
-                    }) = this.unsent.take()
+                    }) = kept.take()
                     else {
                         return Poll::Pending;
                     };
@@ -169,20 +187,22 @@ where
                     this.state.set(State::Sending { future, call });
                 }
                 // ## Waiting => (Asking | Done)
-                StateProj::Waiting { acquire, passed } => {
-                    match ready!(Pin::new(acquire).poll(cx)) {
-                        Ok(permit) => {
-                            this.leave.add(permit);
-                            let passed = *passed + 1;
-                            this.state.set(State::Asking { passed });
-                        }
-                        Err(refused) => {
-                            this.leave.refund();
-                            this.state.set(State::Done);
-                            return Poll::Ready(Err(give_up(refused)));
-                        }
+                StateProj::Waiting {
+                    unsent,
+                    acquire,
+                    passed,
+                } => match ready!(Pin::new(&mut **acquire).poll(cx)) {
+                    Ok(permit) => {
+                        this.leave.add(permit);
+                        let (unsent, passed) = (unsent.take(), *passed + 1);
+                        this.state.set(State::Asking { unsent, passed });
                     }
-                }
+                    Err(refused) => {
+                        this.leave.refund();
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(give_up(refused)));
+                    }
+                },
                 // ## Refused => Done
                 StateProj::Refused { error } => {
                     let Some(error) = error.take() else {
@@ -233,7 +253,7 @@ where
                             }
                         }
                     }
-                    this.state.set(State::Done);
+                    // Nothing is left that has to be given back: what remains of it is dropped with this.
                     return Poll::Ready(Ok(Response::from_parts(head, PeekBody::new(body))));
                 }
                 // ## Inspecting => Done

@@ -24,6 +24,12 @@ use crate::{
 #[derive(Debug)]
 pub struct RateLimit<S, C = HttpClassifier> {
     inner: S,
+    own: Arc<Own<C>>,
+}
+
+/// What the clones of a service share, so that a clone costs one count.
+#[derive(Debug)]
+struct Own<C> {
     config: Arc<Config<C>>,
     stamp: StageStamp,
 }
@@ -34,8 +40,10 @@ impl<S, C> RateLimit<S, C> {
     pub(crate) fn new(inner: S, config: Arc<Config<C>>) -> Self {
         Self {
             inner,
-            config,
-            stamp: StageStamp::new(Stage::RateLimit),
+            own: Arc::new(Own {
+                config,
+                stamp: StageStamp::new(Stage::RateLimit),
+            }),
         }
     }
 
@@ -59,8 +67,7 @@ impl<S: Clone, C> Clone for RateLimit<S, C> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            config: Arc::clone(&self.config),
-            stamp: self.stamp.clone(),
+            own: Arc::clone(&self.own),
         }
     }
 }
@@ -84,19 +91,26 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let stamped = self.stamp.pass(request.extensions_mut());
-        let context = CallContext::of(request.extensions());
-        let hold = context.map(|context| context.hold("rate_limit", Phase::Queued));
-        let (head, body) = request.into_parts();
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let Own { config, stamp } = &*self.own;
+        let config = Arc::clone(config);
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
         let service = mem::replace(&mut self.inner, clone);
-        let unsent = Unsent {
+        let (head, body) = request.into_parts();
+        // At once what it is going to be, so that it is moved once less.
+        let mut unsent = Unsent {
             service,
             head,
             body,
         };
-        ResponseFuture::new(unsent, hold, stamped, Arc::clone(&self.config))
+        let extensions = &mut unsent.head.extensions;
+        let stamped = match stamp.pass(extensions) {
+            Ok(stamped) => stamped,
+            Err(error) => return ResponseFuture::refused(error, config),
+        };
+        let context = CallContext::of(extensions);
+        let hold = context.map(|context| context.hold("rate_limit", Phase::Queued));
+        ResponseFuture::new(unsent, hold, stamped, config)
     }
 }

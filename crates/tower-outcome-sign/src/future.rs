@@ -118,23 +118,16 @@ where
     #[inline]
     pub(crate) fn new(
         service: S,
-        request: Request<B>,
-        stamped: Result<Stamped, BoxError>,
+        draft: Draft,
+        body: B,
+        stamped: Stamped,
         config: Arc<Config<A, C>>,
     ) -> Self {
-        let (head, body) = request.into_parts();
-        let (state, stamped) = match stamped {
-            Ok(stamped) => {
-                let (stage, draft) = (Stage::Reading, Some(Draft::from_parts(head, None)));
-                (State::Unsigned { stage, draft }, stamped)
-            }
-            Err(error) => {
-                let error = Some(error);
-                (State::Refused { error }, Stamped::default())
-            }
-        };
         Self {
-            state,
+            state: State::Unsigned {
+                stage: Stage::Reading,
+                draft: Some(draft),
+            },
             service,
             payload: Payload::Reading(Reading::new(body)),
             kept: None,
@@ -144,6 +137,23 @@ where
             resigned: None,
             refusal: None,
             stamped,
+            config,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn refused(service: S, body: B, error: BoxError, config: Arc<Config<A, C>>) -> Self {
+        Self {
+            state: State::Refused { error: Some(error) },
+            service,
+            payload: Payload::Reading(Reading::new(body)),
+            kept: None,
+            slot: None,
+            hold: None,
+            signing: None,
+            resigned: None,
+            refusal: None,
+            stamped: Stamped::default(),
             config,
         }
     }
@@ -275,12 +285,12 @@ where
                     let result = ready!(future.poll(cx));
                     *slot = None;
                     if !config.listens {
-                        if result.is_ok() {
-                            this.stamped.answered();
-                        }
-                        this.state.set(State::Done);
+                        // What is left of it is dropped with this future.
                         return Poll::Ready(match result {
-                            Ok(response) => Ok(response.map(PeekBody::new)),
+                            Ok(response) => {
+                                this.stamped.answered();
+                                Ok(response.map(PeekBody::new))
+                            }
                             Err(error) => Err(error.into()),
                         });
                     }

@@ -11,13 +11,18 @@ use http_body::Body;
 use tower_outcome_core::{BoxError, Classify, HttpClassifier, Stage, StageStamp, peek::PeekBody};
 use tower_service::Service;
 
-use crate::{AsyncSign, ResponseFuture, SignedBody, layer::Config};
+use crate::{AsyncSign, Draft, ResponseFuture, SignedBody, layer::Config};
 
 /// Signs each request last, after everything above has waited.
 ///
 /// See the [crate docs](crate) for an example.
 pub struct SignService<S, A, C = HttpClassifier> {
     inner: S,
+    own: Arc<Own<A, C>>,
+}
+
+/// What the clones of a service share, so that a clone costs one count.
+struct Own<A, C> {
     config: Arc<Config<A, C>>,
     stamp: StageStamp,
 }
@@ -28,8 +33,10 @@ impl<S, A, C> SignService<S, A, C> {
     pub(crate) fn new(inner: S, config: Arc<Config<A, C>>) -> Self {
         Self {
             inner,
-            config,
-            stamp: StageStamp::new(Stage::Sign),
+            own: Arc::new(Own {
+                config,
+                stamp: StageStamp::new(Stage::Sign),
+            }),
         }
     }
 
@@ -53,8 +60,7 @@ impl<S: Clone, A, C> Clone for SignService<S, A, C> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            config: Arc::clone(&self.config),
-            stamp: self.stamp.clone(),
+            own: Arc::clone(&self.own),
         }
     }
 }
@@ -64,7 +70,7 @@ impl<S: fmt::Debug, A, C> fmt::Debug for SignService<S, A, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SignService")
             .field("inner", &self.inner)
-            .field("config", &self.config)
+            .field("config", &self.own.config)
             .finish()
     }
 }
@@ -91,11 +97,17 @@ where
     }
 
     #[inline]
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         // Neither of the two is ready: the future makes the one that it takes along so.
         let clone = self.inner.clone();
         let service = mem::replace(&mut self.inner, clone);
-        let stamped = self.stamp.pass(request.extensions_mut());
-        ResponseFuture::new(service, request, stamped, Arc::clone(&self.config))
+        let Own { config, stamp } = &*self.own;
+        let (head, body) = request.into_parts();
+        // At once what it is going to be, so that it is moved once less.
+        let mut draft = Draft::from_parts(head, None);
+        match stamp.pass(&mut draft.head_mut().extensions) {
+            Ok(stamped) => ResponseFuture::new(service, draft, body, stamped, Arc::clone(config)),
+            Err(error) => ResponseFuture::refused(service, body, error, Arc::clone(config)),
+        }
     }
 }

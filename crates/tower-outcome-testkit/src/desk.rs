@@ -12,9 +12,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::answer::find;
+use crate::index::Applied;
 use crate::ledger::{FNV_START, fnv1a_more};
 use crate::limit::Gate;
-use crate::{Answer, AtAccept, Demand, Entry, Fault, Ledger, Plan, Protocol, Received, Request};
+use crate::{
+    Answer, AtAccept, Demand, Entry, Fault, Index, Ledger, Plan, Protocol, Received, Request,
+};
 
 /// Answers applied requests.
 pub(crate) type Handler = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -24,6 +27,8 @@ pub(crate) struct Desk {
     start: Instant,
     plan: Option<Plan>,
     handler: Option<Handler>,
+    index: Option<Index>,
+    duplicate: Option<Answer>,
     pub(crate) latency: Duration,
     pub(crate) body_limit: usize,
     /// Called without the book locked, so that a demand may ask the ledger.
@@ -49,6 +54,7 @@ pub(crate) struct Book {
     arrivals: u64,
     /// Answers by idempotency key.
     stored: HashMap<String, Answer>,
+    applied: Applied,
     /// Counts clears, so that a request from before does not touch the entries after.
     edition: u64,
     busy: usize,
@@ -91,6 +97,8 @@ pub(crate) struct Open {
 pub(crate) struct Settings {
     pub(crate) plan: Option<Plan>,
     pub(crate) handler: Option<Handler>,
+    pub(crate) index: Option<Index>,
+    pub(crate) duplicate: Option<Answer>,
     pub(crate) latency: Duration,
     pub(crate) body_limit: usize,
     pub(crate) demands: Vec<Box<dyn Demand>>,
@@ -105,6 +113,8 @@ impl Desk {
             start: Instant::now(),
             plan: settings.plan,
             handler: settings.handler,
+            index: settings.index,
+            duplicate: settings.duplicate,
             latency: settings.latency,
             body_limit: settings.body_limit,
             demands: Mutex::new(settings.demands),
@@ -117,6 +127,7 @@ impl Desk {
                 attempts: HashMap::new(),
                 arrivals: 0,
                 stored: HashMap::new(),
+                applied: Applied::default(),
                 edition: 0,
                 busy: 0,
                 turned: 0,
@@ -138,6 +149,7 @@ impl Desk {
         book.entries.clear();
         book.operations.clear();
         book.stored.clear();
+        book.applied.clear();
         book.edition += 1;
     }
 
@@ -262,6 +274,17 @@ impl Desk {
                 }
             }
         }
+        if let Some(index) = &self.index {
+            if let Some(answer) = index.answer(&request, &mut self.lock().applied) {
+                return answer;
+            }
+        }
+        let operation = find(&order.head.headers, Ledger::OPERATION_HEADER);
+        if let (Some(duplicate), Some(operation)) = (&self.duplicate, operation) {
+            if self.lock().applied.has(operation) {
+                return duplicate.clone();
+            }
+        }
         let stored = order
             .key
             .as_ref()
@@ -277,6 +300,9 @@ impl Desk {
         };
         if let Some(key) = &order.key {
             self.lock().stored.insert(key.clone(), answer.clone());
+        }
+        if let Some(operation) = operation {
+            self.lock().applied.note(operation, request.at);
         }
         self.note(order, |entry, _| entry.applied = true);
         answer

@@ -15,7 +15,9 @@ use tokio::task::yield_now;
 
 use crate::desk::{Desk, Handler, Open, Settings};
 use crate::limit::Gate;
-use crate::{Answer, AtAccept, Ban, Demand, Ledger, Limit, Plan, Request, http1, http2, socket};
+use crate::{
+    Answer, AtAccept, Ban, Demand, Index, Ledger, Limit, Plan, Request, http1, http2, socket,
+};
 
 /// A server on loopback that speaks HTTP/1.1 and HTTP/2 on one port and misbehaves on purpose.
 ///
@@ -41,6 +43,8 @@ pub struct Builder {
     body_limit: usize,
     demands: Vec<Box<dyn Demand>>,
     handler: Option<Handler>,
+    index: Option<Index>,
+    duplicate: Option<Answer>,
 }
 
 /// The venue could not be started.
@@ -84,6 +88,8 @@ impl Venue {
             body_limit: BODY_LIMIT,
             demands: Vec::new(),
             handler: None,
+            index: None,
+            duplicate: None,
         }
     }
 
@@ -176,6 +182,20 @@ impl Builder {
         self
     }
 
+    /// Sets what it says of operations when it is asked. Default: nothing, such a `GET` is a request like
+    /// any other.
+    pub fn index(mut self, index: Index) -> Self {
+        self.index = Some(index);
+        self
+    }
+
+    /// Sets what a request is answered whose operation was applied before, which is not applied again.
+    /// Default: it is applied again.
+    pub fn duplicates(mut self, answer: Answer) -> Self {
+        self.duplicate = Some(answer);
+        self
+    }
+
     /// Starts the venue.
     ///
     /// # Errors
@@ -193,6 +213,8 @@ impl Builder {
             Settings {
                 plan: self.plan,
                 handler: self.handler,
+                index: self.index,
+                duplicate: self.duplicate,
                 latency: self.latency,
                 body_limit: self.body_limit,
                 demands: self.demands,

@@ -5,24 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body::Body;
-use http_body_util::combinators::UnsyncBoxBody;
+use http::{HeaderName, Method, Request, Response, StatusCode, response};
 use http_body_util::{BodyExt, Full};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
-use tower::util::BoxCloneSyncService;
-use tower::{Layer, Service, ServiceBuilder, ServiceExt};
+use tower::util::MapFutureLayer;
 use tower_outcome::auth_refresh::{Credential, FetchError, TokenSource};
+use tower_outcome::reconcile::ReconcileLayerBuilder;
+use tower_outcome::reconcile::{ByQuery, Counts, Finding, Inquiry, Schedule};
+use tower_outcome::sign::SignLayerBuilder;
+use tower_outcome::timeout::TimeoutsBuilder;
 use tower_outcome::{
-    AuthRefreshLayer, Backoff, BoxError, CallReport, Class, ConfigError, ConnectTimeoutLayer,
-    Credentials, Deadline, DeadlineLayer, Failure, Guard, HttpClassifier, Limit, Outcome,
-    RateBudget, RateLimitLayer, Reason, Repeatable, RepeatableBecause, RetryBudget, RetryLayer,
-    Routes, Scope, SignLayer, Template, Ticket, TimeoutLayer, Timeouts, WitnessConnector,
-    WitnessLayer,
+    Answer, Backoff, BodyRule, BoxError, CallReport, Class, ConfigError, Credentials, Deadline,
+    Failure, Guard, HttpCall, HttpClassifier, Judged, Limit, Outbound, OutboundClient, Outcome,
+    RateBudget, RateLimitLayer, Reason, ReconcileLayer, Repeatable, RepeatableBecause, RetryBudget,
+    RetryLayer, Routes, Scope, SignLayer, Template, Ticket, Timeouts,
 };
 
-use tower_outcome_testkit::Venue;
+use tower_outcome_testkit::{Ledger, Venue};
 
 use super::{Belief, Strategy};
 use crate::limiter::{Limiter, Watch};
@@ -40,17 +38,28 @@ const SWEEP_LEAVES_PERCENT: u8 = 20;
 /// A log-in that takes longer than two seconds is tried again: everybody waits for it.
 const LOG_IN_WITHIN: Duration = Duration::from_millis(2 * 50);
 
-/// An order is worthless fifteen seconds after it was due.
+/// An order is worthless fifteen seconds after it was due: it is not sent any more.
 const ORDER_WITHIN: Duration = Duration::from_millis(15 * 50);
 
-/// The layers of tower-outcome around hyper-util's client.
+/// What became of an order is worth knowing for longer than that.
+const ORDER_KNOWN_WITHIN: Duration = Duration::from_secs(3);
+
+/// The layers of tower-outcome around hyper-util's client, once for what is ordered and once for what
+/// is asked: orders are never late, and sweeps wait. Both have the same limit and the same session.
 #[derive(Clone)]
 pub(crate) struct TowerOutcome {
-    service: BoxCloneSyncService<Request<Full<Bytes>>, Answer, BoxError>,
+    orders: OutboundClient<Full<Bytes>>,
+    queries: OutboundClient<Full<Bytes>>,
     limiter: Limiter,
+    asked: Counts,
 }
 
-type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+/// An order is answered when its answer is there, not when it begins: then what is cut off can still be
+/// asked about.
+struct WholeAnswers;
+
+/// Asks in that way, and reads the answer in that.
+type Ask<M> = ReconcileLayerBuilder<ByQuery<M, fn(&Inquiry, Response<Bytes>) -> Finding>>;
 
 // === impl TowerOutcome ===
 
@@ -59,42 +68,41 @@ impl TowerOutcome {
         // This venue documents that whatever it answers with these was not looked at.
         let classifier = HttpClassifier::builder()
             .refuses_before_acting([StatusCode::TOO_MANY_REQUESTS, StatusCode::IM_A_TEAPOT])
-            .build()?;
-        let retry = RetryLayer::builder()
-            .classifier(classifier.clone())
-            .max_attempts(8)
-            // The defaults, in market time.
-            .backoff(
-                Backoff::new()
-                    .base(SECOND / 20)
-                    .throttled_base(SECOND)
-                    .cap(20 * SECOND),
-            )
-            // A sweep fails and recovers together, more calls at once than the default expects.
-            .budget(RetryBudget::builder().capacity(2000).build()?)
+            .body_rule(WholeAnswers)
             .build()?;
         let limiter = limiter()?;
         let rate_limit =
             RateLimitLayer::builder(Scope::of(limiter.budget.clone()).tickets(tickets()))
-                .classifier(classifier)
+                .classifier(classifier.clone())
                 .build()?;
-        let watch = limiter.watch.clone();
-        let timeouts = timeouts()?;
-        let connector = ConnectTimeoutLayer::new(&timeouts).layer(Road::new()?);
-        let connector = WitnessConnector::new(connector);
-        let mut client = Client::builder(TokioExecutor::new());
-        // hyper-util would otherwise resend behind the layers' back.
-        client.retry_canceled_requests(false);
+        // A sweep fails and recovers together, more calls at once than the default expects.
+        let budget = RetryBudget::builder().capacity(2000).build()?;
+        let retry = || {
+            RetryLayer::builder()
+                .max_attempts(8)
+                // The defaults, in market time.
+                .backoff(
+                    Backoff::new()
+                        .base(SECOND / 20)
+                        .throttled_base(SECOND)
+                        .cap(20 * SECOND),
+                )
+                .budget(budget.clone())
+        };
+        let road = Road::new()?;
+        // For the table only: when a permit is no longer in use.
+        let [log_ins_over, queries_over, orders_over] = [(); 3].map(|()| limiter.watch.clone());
 
         // Log-ins are requests like others: they pay, and are sent again, since they do nothing else.
-        let log_ins = watch.clone();
-        let log_in = ServiceBuilder::new()
-            .layer(retry.clone())
-            .layer(rate_limit.clone())
-            .map_future(move |request| log_ins.clone().until_over(request))
-            .layer(TimeoutLayer::new(&log_in_timeouts()?))
-            .layer(WitnessLayer::new())
-            .service(client.build(connector.clone()));
+        let log_ins = Outbound::builder()
+            .timeouts(log_in_timeouts())
+            .retry(retry())
+            .rate_limit(rate_limit.clone())
+            .each_request(MapFutureLayer::new(move |sent| {
+                log_ins_over.clone().until_over(sent)
+            }))
+            .build()?;
+        let log_in = log_ins.boxed(log_ins.hyper_client(road.clone()));
         let credentials = Credentials::builder("venue", source(log_in, venue)?)
             .origin(venue.url(""))
             // Room for several tries, and the default interval in market time.
@@ -102,26 +110,35 @@ impl TowerOutcome {
             .min_interval(SECOND)
             .build()?;
 
-        let service = ServiceBuilder::new()
-            .map_response(|answer: Response<_>| answer.map(BodyExt::boxed_unsync))
-            // On top: all attempts, all waits and the answer's body share it.
-            .layer(DeadlineLayer::new(&timeouts))
-            .layer(retry)
-            // One log-in for all who meet a 401, and one replay for each of them.
-            .layer(AuthRefreshLayer::new(credentials))
-            // Below Retry: every attempt counts.
-            .layer(rate_limit)
-            // For the table only: when a permit is no longer in use.
-            .map_future(move |request| watch.clone().until_over(request))
-            // Below everything that waits: each attempt is signed when it goes out.
-            .layer(sign(venue)?)
-            // Below the limiter: time in its queue is nobody's attempt.
-            .layer(TimeoutLayer::new(&timeouts))
-            .layer(WitnessLayer::new())
-            .service(client.build(connector));
+        let queries = Outbound::builder()
+            .classifier(classifier.clone())
+            .timeouts(timeouts())
+            .retry(retry())
+            .auth_refresh(credentials.clone())
+            .rate_limit(rate_limit.clone())
+            .each_request(MapFutureLayer::new(move |sent| {
+                queries_over.clone().until_over(sent)
+            }))
+            .sign(sign(venue)?)
+            .build()?;
+        let asked = Counts::new();
+        let orders = Outbound::builder()
+            .classifier(classifier)
+            .timeouts(timeouts())
+            .retry(retry().elapsed(ORDER_WITHIN))
+            .reconcile(reconcile(venue.url(""), &asked))
+            .auth_refresh(credentials)
+            .rate_limit(rate_limit)
+            .each_request(MapFutureLayer::new(move |sent| {
+                orders_over.clone().until_over(sent)
+            }))
+            .sign(sign(venue)?)
+            .build()?;
         Ok(Self {
-            service: BoxCloneSyncService::new(service),
+            queries: queries.boxed(queries.hyper_client(road.clone())),
+            orders: orders.boxed(orders.hyper_client(road.clone())),
             limiter,
+            asked,
         })
     }
 }
@@ -131,12 +148,15 @@ impl Strategy for TowerOutcome {
 
     async fn send(&self, request: Request<Bytes>) -> Belief {
         let mut request = request.map(Full::new);
-        if request.method() == Method::POST {
-            let deadline = Deadline::after(ORDER_WITHIN);
+        let client = if request.method() == Method::POST {
+            let deadline = Deadline::after(ORDER_KNOWN_WITHIN);
             request.extensions_mut().insert(deadline);
-        }
+            &self.orders
+        } else {
+            &self.queries
+        };
         for _ in 0..ANSWERS {
-            let result = self.service.clone().oneshot(request.clone()).await;
+            let result = client.send(request.clone()).await;
             let answer = match (CallReport::outcome_of(&result), result) {
                 (Outcome::Success, Ok(answer)) => answer,
                 (outcome, _) => return belief(outcome),
@@ -157,27 +177,72 @@ impl Strategy for TowerOutcome {
     fn limiter(&self) -> Option<Limiter> {
         Some(self.limiter.clone())
     }
+
+    fn asked_about(&self) -> Option<u64> {
+        Some(self.asked.unknown())
+    }
+}
+
+impl BodyRule for WholeAnswers {
+    fn wants(&self, call: &HttpCall, _: &response::Parts) -> bool {
+        !call.repeatable().is_yes()
+    }
+
+    fn judge(&self, _: Judged<'_>) -> Option<Answer> {
+        None
+    }
 }
 
 /// How long everything may take: the defaults, in market time, but for a call. A sweep waits for the
 /// limiter, and its answers are still wanted minutes later; orders bring their own deadline.
-fn timeouts() -> Result<Timeouts, ConfigError> {
+fn timeouts() -> TimeoutsBuilder {
     Timeouts::builder()
         .call(5 * MINUTE)
         .attempt(PATIENCE)
         .connect(SECOND * 31 / 10)
         .read_idle(20 * SECOND)
-        .build()
+}
+
+/// What to ask of an order whose outcome is unknown: whether it is in the venue's book. The defaults, in
+/// market time.
+fn reconcile(
+    venue: String,
+    counts: &Counts,
+) -> Ask<impl Fn(&Inquiry) -> Result<Request<Full<Bytes>>, http::Error> + use<>> {
+    let ask = ByQuery::new(
+        move |inquiry: &Inquiry| {
+            let order = inquiry.id().as_str().unwrap_or_default();
+            let question = Call::question_about(order).request_to(&venue)?;
+            Ok(question.map(Full::new))
+        },
+        in_the_book as fn(&Inquiry, Response<Bytes>) -> Finding,
+    );
+    ReconcileLayer::builder(ask)
+        .id_header(HeaderName::from_static(Ledger::OPERATION_HEADER))
+        .schedule(
+            Schedule::new()
+                .first(SECOND / 2)
+                .cap(5 * SECOND)
+                .each(5 * SECOND)
+                .deadline(MINUTE),
+        )
+        .min_age(10 * SECOND)
+        .processing_limit(10 * SECOND)
+        .observer(counts.clone())
+}
+
+fn in_the_book(_: &Inquiry, answer: Response<Bytes>) -> Finding {
+    match &answer.body()[..] {
+        b"0" => Finding::NotFound,
+        _ => Finding::Applied(answer),
+    }
 }
 
 /// Where sessions come from.
-fn source<S, B>(log_in: S, venue: &Venue) -> Result<impl TokenSource, http::Error>
-where
-    S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
-    S: Clone + Send + Sync + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
-{
+fn source(
+    log_in: OutboundClient<Full<Bytes>>,
+    venue: &Venue,
+) -> Result<impl TokenSource, http::Error> {
     let mut request = Call::log_in().request(venue)?.map(Full::new);
     request
         .extensions_mut()
@@ -187,7 +252,7 @@ where
         async move {
             let mut answers = 1;
             let body = loop {
-                let answer = log_in.clone().oneshot(request.clone()).await;
+                let answer = log_in.send(request.clone()).await;
                 let body = answer.map_err(FetchError::transient)?.into_body();
                 match body.collect().await {
                     Ok(body) => break body.to_bytes(),
@@ -202,19 +267,18 @@ where
     })
 }
 
-fn sign(venue: &Venue) -> Result<SignLayer<Template>, ConfigError> {
-    SignLayer::builder(signing::template()?)
+fn sign(venue: &Venue) -> Result<SignLayerBuilder<Template>, ConfigError> {
+    let sign = SignLayer::builder(signing::template()?)
         .origin(venue.url(""))
         // The default, half a second, in market time.
-        .margin(SECOND / 2)
-        .build()
+        .margin(SECOND / 2);
+    Ok(sign)
 }
 
-fn log_in_timeouts() -> Result<Timeouts, ConfigError> {
+fn log_in_timeouts() -> TimeoutsBuilder {
     Timeouts::builder()
         .attempt(LOG_IN_WITHIN)
         .read_idle(LOG_IN_WITHIN)
-        .build()
 }
 
 /// What the venue publishes, and who goes first.

@@ -88,7 +88,7 @@ impl GrpcClassifier {
     }
 
     /// What the status in a header map says, if there is one.
-    fn status(&self, headers: &HeaderMap) -> Option<Answer> {
+    pub(crate) fn status(&self, headers: &HeaderMap) -> Option<Answer> {
         let mut values = headers.get_all("grpc-status").iter();
         let value = values.next()?;
         // A status that is not a number is UNKNOWN, as gRPC's own clients read it, and so are two that

@@ -3,45 +3,69 @@
 use std::{
     fmt,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::{code, judge::Judge};
+use crate::BoxError;
+
 pin_project! {
-    /// A response body of which the first frame may have been looked at.
+    /// A response body that ends with a [`tonic::Status`] where the call fails, with what is known of the
+    /// call in it.
     ///
-    /// It yields that frame and then what follows; `size_hint` and `is_end_stream` speak of both.
+    /// Messages and the trailers of a success pass untouched; `size_hint` and `is_end_stream` are those of
+    /// the inner body.
     pub struct GrpcStatusBody<B: Body> {
-        // Not pinned: it is moved out.
+        // A frame that was looked at. Not pinned: it is moved out.
         first: Option<Frame<B::Data>>,
         #[pin]
         rest: B,
+        // `None` where the call was judged before.
+        judge: Option<Judge>,
     }
 }
 
 // === impl GrpcStatusBody ===
 
 impl<B: Body> GrpcStatusBody<B> {
-    pub(super) const fn new(first: Option<Frame<B::Data>>, rest: B) -> Self {
-        Self { first, rest }
+    pub(super) const fn new(first: Option<Frame<B::Data>>, rest: B, judge: Option<Judge>) -> Self {
+        Self { first, rest, judge }
     }
 }
 
-impl<B: Body> Body for GrpcStatusBody<B> {
+impl<B> Body for GrpcStatusBody<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
-        match this.first.take() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None => this.rest.poll_frame(cx),
+        if let Some(frame) = this.first.take() {
+            return Poll::Ready(Some(Ok(frame)));
         }
+        let Some(frame) = ready!(this.rest.poll_frame(cx)) else {
+            return Poll::Ready(None);
+        };
+        let failed = match &frame {
+            Ok(frame) => frame
+                .trailers_ref()
+                .and_then(|trailers| this.judge.as_ref()?.of_trailers(trailers)),
+            Err(_) => None,
+        };
+        Poll::Ready(Some(match (failed, frame) {
+            (Some(status), _) => Err(status.into()),
+            (None, Ok(frame)) => Ok(frame),
+            (None, Err(error)) => Err(code::of_error(error.into()).into()),
+        }))
     }
 
     fn is_end_stream(&self) -> bool {

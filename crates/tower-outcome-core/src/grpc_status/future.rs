@@ -12,7 +12,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tonic::metadata::MetadataMap;
 
-use super::{GrpcStatusBody, code};
+use super::{GrpcStatusBody, code, judge::Judge};
 use crate::{BoxError, CallReport, Failure};
 
 pin_project! {
@@ -22,6 +22,8 @@ pin_project! {
     pub struct GrpcStatusFuture<F, B> {
         #[pin]
         inner: F,
+        // Handed on to the body.
+        judge: Option<Judge>,
         unread: Option<Unread<B>>,
     }
 }
@@ -35,9 +37,10 @@ struct Unread<B> {
 // === impl GrpcStatusFuture ===
 
 impl<F, B> GrpcStatusFuture<F, B> {
-    pub(super) const fn new(inner: F) -> Self {
+    pub(super) const fn new(inner: F, judge: Judge) -> Self {
         Self {
             inner,
+            judge: Some(judge),
             unread: None,
         }
     }
@@ -62,7 +65,13 @@ where
             };
             let report = CallReport::of(response.extensions());
             let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
-                return Poll::Ready(Ok(response.map(|body| GrpcStatusBody::new(None, body))));
+                let judge = this
+                    .judge
+                    .take()
+                    .map(|judge| judge.with_report(report.cloned()));
+                return Poll::Ready(Ok(
+                    response.map(|body| GrpcStatusBody::new(None, body, judge))
+                ));
             };
             if let Some(status) = code::of_server(response.headers(), report) {
                 return Poll::Ready(Err(status.into()));
@@ -88,7 +97,9 @@ where
             Some(Ok(frame)) => match frame.into_trailers() {
                 Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report).into()),
                 // A message, so whoever called it a failure has done so for reasons of its own.
-                Err(message) => Ok(response.map(|body| GrpcStatusBody::new(Some(message), body))),
+                Err(message) => {
+                    Ok(response.map(|body| GrpcStatusBody::new(Some(message), body, None)))
+                }
             },
         })
     }

@@ -336,15 +336,18 @@ mod tests {
         for mask in 0..16 {
             let mut request = Request::new(());
             let extensions = request.extensions_mut();
-            let mut insert = |bit: u32, put: &dyn Fn(&mut Extensions)| {
-                if mask & 1 << bit != 0 {
-                    put(extensions);
-                }
-            };
-            insert(0, &|it| context.put(it));
-            insert(1, &|it| drop(it.insert(end)));
-            insert(2, &|it| drop(it.insert(second)));
-            insert(3, &|it| drop(it.insert(7_u32)));
+            if mask & 1 != 0 {
+                context.put(extensions);
+            }
+            if mask & 2 != 0 {
+                extensions.insert(end);
+            }
+            if mask & 4 != 0 {
+                extensions.insert(second);
+            }
+            if mask & 8 != 0 {
+                extensions.insert(7_u32);
+            }
             let (head, ()) = request.into_parts();
             let copy = HeadCopy::of(&head).unwrap();
             assert_eq!(copy.deadline(), Deadline::of(&head.extensions));

@@ -242,6 +242,64 @@ fn a_body_that_fails_before_any_status_keeps_what_was_known() {
     );
 }
 
+/// Frame by frame, until there is no more.
+fn next(body: &mut GrpcStatusBody<Frames>) -> Option<Result<Frame<Bytes>, Status>> {
+    let polled = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
+    match polled {
+        Poll::Ready(frame) => frame.map(|frame| frame.map_err(Status::from_error)),
+        Poll::Pending => panic!("nothing is left to wait for"),
+    }
+}
+
+#[test]
+fn a_status_after_a_message_says_what_became_of_the_call() {
+    for (code, outcome) in [
+        ("14", OVERLOADED),
+        ("3", permanent(Reason::Rejected)),
+        ("99", unknown(Reason::Unrecognized)),
+    ] {
+        let trailers = headers(&[("grpc-status", code), ("x-desk", "7")]);
+        let message = Frame::data(Bytes::from_static(b"order"));
+        let frames = Frames::new([message, Frame::trailers(trailers)]);
+        let after_retry = Some(report(Outcome::Success));
+        let mut body = told(answer(&[], frames, after_retry)).unwrap().into_body();
+        assert!(next(&mut body).unwrap().unwrap().is_data());
+        let status = next(&mut body).unwrap().unwrap_err();
+        assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
+        let failure = failure(&status);
+        assert_eq!(
+            (failure.outcome(), failure.delivery()),
+            (outcome, Delivery::Answered)
+        );
+        assert_eq!(failure.report().unwrap().attempts(), 2);
+        assert!(next(&mut body).is_none());
+    }
+}
+
+#[test]
+fn the_trailers_of_a_success_pass_untouched() {
+    let trailers = headers(&[("grpc-status", "0"), ("x-desk", "7")]);
+    let frames = Frames::new([Frame::trailers(trailers.clone())]);
+    let mut body = told(answer(&[], frames, None)).unwrap().into_body();
+    let passed = next(&mut body).unwrap().unwrap();
+    assert_eq!(passed.into_trailers().unwrap(), trailers);
+}
+
+#[test]
+fn a_stream_that_breaks_off_says_what_became_of_the_call() {
+    let outcome = unknown(Reason::TimedOut);
+    let late = Failure::new(outcome, Delivery::Answered, "late");
+    let response = told(answer(&[], Frames::failing(late), None)).unwrap();
+    let mut body = response.into_body();
+    let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Some(Err(error))) = polled else {
+        panic!("no error")
+    };
+    let status = Status::from_error(error);
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert_eq!(failure(&status).outcome(), outcome);
+}
+
 /// tonic itself panics at these.
 #[test]
 fn details_that_are_no_base64_are_left_out() {

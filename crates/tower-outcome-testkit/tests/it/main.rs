@@ -9,6 +9,7 @@ mod client;
 mod demands;
 mod faults;
 mod http2;
+mod index;
 mod ledger;
 mod limits;
 mod load;

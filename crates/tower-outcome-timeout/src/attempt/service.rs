@@ -1,6 +1,9 @@
 //! The service.
 
-use std::task::{Context, Poll};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use http::{Request, Response, request};
 use http_body::Body;
@@ -15,6 +18,12 @@ use crate::grpc_timeout;
 #[derive(Clone, Debug)]
 pub struct Timeout<S> {
     inner: S,
+    own: Arc<Own>,
+}
+
+/// What the clones of a service share: each layer above that may send again keeps one.
+#[derive(Debug)]
+struct Own {
     bounds: Bounds,
     stamp: StageStamp,
 }
@@ -25,8 +34,10 @@ impl<S> Timeout<S> {
     pub(super) fn new(inner: S, bounds: Bounds) -> Self {
         Self {
             inner,
-            bounds,
-            stamp: StageStamp::new(Stage::Timeout),
+            own: Arc::new(Own {
+                bounds,
+                stamp: StageStamp::new(Stage::Timeout),
+            }),
         }
     }
 
@@ -63,8 +74,8 @@ where
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (mut head, body) = request.into_parts();
-        let stamped = self.stamp.leave(&mut head.extensions);
-        let bounds = self.bounds.with(&head.extensions);
+        let stamped = self.own.stamp.leave(&mut head.extensions);
+        let bounds = self.own.bounds.with(&head.extensions);
         let started = Instant::now();
         let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));
         if limits.is_over(started) {
