@@ -23,6 +23,8 @@ pub(crate) struct Audit {
     pub(crate) altered: u64,
     /// Calls that were told success although the venue never acted.
     pub(crate) false_successes: u64,
+    /// Calls that had time and were left unknown all the same.
+    pub(crate) left_unknown: u64,
     /// Calls whose caller stopped waiting.
     pub(crate) gave_up: u64,
     /// Calls that ended long after their deadline: half a second, since the machine is busy and a timer
@@ -85,6 +87,7 @@ pub(crate) fn audit(args: &Args, tally: &Tally, entries: Vec<Entry>) -> Audit {
         if claims_not_applied && applied > 0 {
             audit.false_proofs += 1;
         }
+        audit.left_unknown += u64::from(outcome.is_unknown() && call.deadline.is_none());
         let replayed = entries.iter().any(|entry| entry.replayed);
         if outcome == Outcome::Success && applied == 0 && !replayed {
             audit.false_successes += 1;

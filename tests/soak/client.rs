@@ -7,14 +7,13 @@ use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
-use tower::{Service, ServiceExt};
 use tower_outcome::{BoxError, CallReport, Outcome};
 
 use crate::{
     black_hole::BlackHole,
     call::{Call, Protocol},
     message::Plain,
-    stack::{self, CALL, Grpc, Http},
+    stack::{CALL, Grpc, Http, Shared},
     tally::{Ending, Tally},
 };
 
@@ -37,15 +36,15 @@ pub(crate) struct Clients {
 // === impl Clients ===
 
 impl Clients {
-    /// The bases of the venues that speak HTTP and gRPC.
-    pub(crate) fn new(http: &str, grpc: &str, tally: &Arc<Tally>) -> Self {
+    /// Of the venues that speak HTTP and gRPC.
+    pub(crate) fn new(http: &Shared, grpc: &Shared, tally: &Arc<Tally>) -> Self {
         let black_hole = Arc::new(BlackHole::open());
         Self {
-            http1: stack::http(Protocol::Http1, tally),
-            http2: stack::http(Protocol::Http2, tally),
-            grpc: stack::grpc(grpc, tally),
-            grpc_lost: stack::grpc(&black_hole.base(), tally),
-            http_base: http.into(),
+            http1: http.http(Protocol::Http1, tally),
+            http2: http.http(Protocol::Http2, tally),
+            grpc: grpc.grpc(grpc.base(), tally),
+            grpc_lost: grpc.grpc(&black_hole.base(), tally),
+            http_base: http.base().into(),
             black_hole,
             tally: Arc::clone(tally),
         }
@@ -71,12 +70,9 @@ impl Clients {
     }
 
     async fn over_http(&self, stack: &Http, call: &Call) -> Ending {
-        let mut stack = stack.clone();
-        let sending = match stack.ready().await {
-            Ok(stack) => stack.call(call.request(&self.http_base, &self.black_hole)),
-            Err(error) => return Ending::of_error(&error),
-        };
-        let result = sending.await;
+        let result = stack
+            .send(call.request(&self.http_base, &self.black_hole))
+            .await;
         let report = CallReport::in_result(&result).cloned();
         let outcome = CallReport::outcome_of(&result);
         match result {

@@ -21,6 +21,8 @@ mod client;
 mod message;
 mod observe;
 mod report;
+mod session;
+mod signature;
 mod stack;
 mod tally;
 
@@ -33,12 +35,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tower_outcome_testkit::{AtAccept, Entry, Fault, Ledger, Plan, StartError, Venue};
+use tower_outcome_testkit::{
+    AtAccept, Entry, Fault, Index, Ledger, Logins, Plan, StartError, Venue,
+};
 
-use crate::{args::Args, call::Call, client::Clients, report::Report, tally::Tally};
+use crate::{args::Args, call::Call, client::Clients, report::Report, stack::Shared, tally::Tally};
 
 /// Calls under way at once: enough to keep both cores busy while some calls stall.
 const CONCURRENCY: usize = 128;
+
+/// All sessions die after so many calls.
+const SESSION: u64 = 500;
 
 /// Half of all requests meet a fault.
 const FAULT_RATE: f64 = 0.5;
@@ -95,17 +102,22 @@ fn main() -> ExitCode {
 
 async fn run(args: &Args, venues: &Venues) -> Tally {
     let tally = Arc::new(Tally::default());
-    let clients = Clients::new(&venues.http.url(""), &venues.grpc.url(""), &tally);
+    let [http, grpc] = [&venues.http, &venues.grpc].map(|venue| Shared::new(&venue.url("")));
+    let clients = Clients::new(&http, &grpc, &tally);
     let next = Arc::new(AtomicU64::new(0));
     let workers: Vec<_> = (0..CONCURRENCY)
         .map(|_| {
             let (clients, next, tally) = (clients.clone(), Arc::clone(&next), Arc::clone(&tally));
             let (calls, seed, quiet) = (args.calls, args.seed, args.json);
+            let logins = venues.logins.clone();
             tokio::spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= calls {
                         break;
+                    }
+                    if number % SESSION == SESSION - 1 {
+                        logins.iter().for_each(Logins::expire_all);
                     }
                     let call = Call::random(seed, number);
                     let result = clients.send(&call).await;
@@ -130,19 +142,29 @@ async fn run(args: &Args, venues: &Venues) -> Tally {
 struct Venues {
     http: Venue,
     grpc: Venue,
+    logins: [Logins; 2],
 }
 
 // === impl Venues ===
 
 impl Venues {
     fn start(seed: u64) -> Result<Self, StartError> {
-        let start = |plan| Venue::builder().plan(plan).start();
+        let logins = [(); 2].map(|()| Logins::at(session::PATH));
+        let start = |plan, logins: &Logins| {
+            Venue::builder()
+                .plan(plan)
+                .index(Index::new(stack::INDEX))
+                .demand(logins.clone())
+                .demand(signature::demand())
+                .start()
+        };
+        let of_http = plan(seed, |fault| !matches!(fault, Fault::Grpc { .. }));
+        // JSON is no message: what a decoder above the stack makes of it nobody below can know.
+        let of_grpc = plan(seed, |fault| !matches!(fault, Fault::ErrorBody { .. }));
         Ok(Self {
-            http: start(plan(seed, |fault| !matches!(fault, Fault::Grpc { .. })))?,
-            // JSON is no message: what a decoder above the stack makes of it nobody below can know.
-            grpc: start(plan(seed, |fault| {
-                !matches!(fault, Fault::ErrorBody { .. })
-            }))?,
+            http: start(of_http, &logins[0])?,
+            grpc: start(of_grpc, &logins[1])?,
+            logins,
         })
     }
 

@@ -41,11 +41,13 @@ impl<'a> Report<'a> {
             false_proofs,
             unclassified,
             altered,
+            left_unknown,
             overdue,
             gave_up,
             ..
         } = self.audit;
-        applied_twice + false_proofs + unclassified + altered + overdue + gave_up == 0
+        applied_twice + false_proofs + unclassified + altered + left_unknown + overdue + gave_up
+            == 0
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -68,6 +70,7 @@ impl<'a> Report<'a> {
             "unclassified": audit.unclassified,
             "altered": audit.altered,
             "false_successes": audit.false_successes,
+            "left_unknown": audit.left_unknown,
             "gave_up": audit.gave_up,
             "overdue": audit.overdue,
             "latest_ms": audit.latest.as_secs_f64() * 1e3,
@@ -107,6 +110,7 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "unclassified    {:>10}", audit.unclassified)?;
         writeln!(f, "altered bodies  {:>10}", audit.altered)?;
         writeln!(f, "false successes {:>10}", audit.false_successes)?;
+        writeln!(f, "left unknown    {:>10}", audit.left_unknown)?;
         writeln!(f, "gave up waiting {:>10}", audit.gave_up)?;
         writeln!(f, "overdue         {:>10}", audit.overdue)?;
         let latest = audit.latest.as_secs_f64() * 1e3;
