@@ -153,3 +153,77 @@ async fn a_body_that_breaks_off_after_a_success_is_unknown_and_not_asked_about()
     assert!(failure.outcome().is_unknown());
     assert_eq!(seen(&venue, "order-1"), (1, 1));
 }
+
+/// A call that is lost, refused as a duplicate, asked about and told, polled so often and dropped. Returns
+/// whether it had ended.
+async fn dropped_after(polls: usize) -> bool {
+    let answers = Arc::new(Mutex::new(VecDeque::from([503, 409])));
+    let below = tower::service_fn(move |_: Request<Body>| {
+        let status = answers.lock().unwrap().pop_front().unwrap_or(200);
+        async move {
+            tokio::time::sleep(10 * MILLI).await;
+            let mut response = Response::new(Body::from("answer"));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            let is_duplicate = status == 409;
+            if is_duplicate {
+                let headers = response.headers_mut();
+                headers.insert("x-duplicate", http::HeaderValue::from_static("1"));
+            }
+            Ok::<_, BoxError>(response)
+        }
+    });
+    let resolutions = Resolutions::new();
+    let nobody = |_: Inquiry| async { Ok::<_, BoxError>(Finding::NotFound) };
+    let layer = reconcile(nobody).resolutions(resolutions.clone());
+    let budget = tower_outcome::RetryBudget::new();
+    let fresh = format!("{budget:?}");
+    let backoff = Backoff::new().base(50 * MILLI).jitter(Jitter::None);
+    let mut client = ServiceBuilder::new()
+        .layer(
+            retry()
+                .backoff(backoff)
+                .budget(budget.clone())
+                .build()
+                .unwrap(),
+        )
+        .layer(layer.build().unwrap())
+        .service(below);
+    let mut request = Request::post("http://venue.test/orders")
+        .header(Ledger::OPERATION_HEADER, "order-1")
+        .body(Body::from("buy 100"))
+        .unwrap();
+    let because = RepeatableBecause::Marked;
+    request.extensions_mut().insert(Repeatable::Yes(because));
+    let call = tower::Service::call(client.ready().await.unwrap(), request);
+    let mut call = Box::pin(call);
+    let mut ended = false;
+    for poll in 0..polls {
+        if poll == 40 {
+            let id = tower_outcome::OperationId::from_static("order-1");
+            assert!(resolutions.resolve(&id, Resolution::applied()));
+        }
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        if call.as_mut().poll(&mut cx).is_ready() {
+            ended = true;
+            break;
+        }
+        assert_eq!(resolutions.under_way(), 1, "at poll {poll}");
+        tokio::time::advance(5 * MILLI).await;
+    }
+    drop(call);
+    assert_eq!(resolutions.under_way(), 0, "after {polls} polls");
+    if !ended && polls < 10 {
+        assert_eq!(format!("{budget:?}"), fresh, "after {polls} polls");
+    }
+    ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn whenever_a_call_is_dropped_that_waits_to_be_sent_again_its_watch_goes_with_it() {
+    let mut polls = 0;
+    while !dropped_after(polls).await {
+        polls += 1;
+        assert!(polls < 1000, "the call never ends");
+    }
+    assert!(polls > 30, "every state was met: {polls}");
+}

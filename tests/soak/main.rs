@@ -42,7 +42,7 @@ use tower_outcome_testkit::{
 use crate::{args::Args, call::Call, client::Clients, report::Report, stack::Shared, tally::Tally};
 
 /// Calls under way at once: enough to keep both cores busy while some calls stall.
-const CONCURRENCY: usize = 128;
+const CONCURRENCY: usize = 1024;
 
 /// All sessions die after so many calls.
 const SESSION: u64 = 500;

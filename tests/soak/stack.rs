@@ -47,10 +47,10 @@ const READ_IDLE: Duration = Duration::from_millis(200);
 const ACQUIRE: Duration = Duration::from_millis(50);
 
 /// Fewer requests in flight than there are calls under way, so that some have to wait.
-const IN_FLIGHT: usize = 24;
+const IN_FLIGHT: usize = 256;
 
 /// So many requests in so much time, which some have to wait for.
-const REQUESTS: u32 = 150;
+const REQUESTS: u32 = 400;
 const IN_EACH: Duration = Duration::from_millis(100);
 
 /// How long a call may take that has no deadline of its own, response body included.

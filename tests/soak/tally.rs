@@ -65,6 +65,9 @@ impl Ending {
 
     pub(crate) fn of_error(error: &BoxError) -> Self {
         let failure = Failure::of(&**error);
+        if failure.is_none() {
+            eprintln!("soak: unclassified: {error:?}");
+        }
         Self {
             outcome: failure.map(Failure::outcome),
             proves_not_applied: failure

@@ -202,7 +202,7 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
     }
 
     /// Sets whether a layer below may sign requests with an end of validity. It leaves word of that in the
-    /// [`CallContext`](tower_outcome_core::CallContext), and a call that has none is given one: three
+    /// [`CallContext`](tower_outcome_core::CallContext), and a call that has none is given one: four
     /// allocations for a request that may end unknown and that no Deadline stands above. `false` spares
     /// them where nothing is signed.
     pub fn signed(mut self, signed: bool) -> Self {
