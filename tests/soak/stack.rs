@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
@@ -26,6 +26,7 @@ use tower_outcome_testkit::Ledger;
 use crate::{
     body::{self, Body},
     call::{GET, PLACE, Payload, Protocol},
+    message::framed,
     observe::ObserveLayer,
     session, signature,
     tally::Tally,
@@ -108,7 +109,7 @@ impl Shared {
             .timeouts(timeouts(protocol))
             .retry(retry())
             .each_attempt(ObserveLayer::new(protocol, tally))
-            .reconcile(self.reconcile(classifier, |uri| {
+            .reconcile(self.reconcile(classifier, read, |uri| {
                 Request::get(uri).body(ReplayBody::new(body::of(&Payload::None)))
             }))
             .auth_refresh(self.credentials.clone())
@@ -135,7 +136,7 @@ impl Shared {
             .retry(retry())
             .each_attempt(ObserveLayer::new(Protocol::Grpc, tally))
             // The venue's records are no gRPC.
-            .reconcile(self.reconcile(HttpClassifier::new(), |uri| {
+            .reconcile(self.reconcile(HttpClassifier::new(), read_for_grpc, |uri| {
                 Request::get(uri).body(ReplayBody::new(tonic::body::Body::empty()))
             }))
             .auth_refresh(self.credentials.clone())
@@ -159,6 +160,7 @@ impl Shared {
     fn reconcile<B, C>(
         &self,
         classifier: C,
+        read: fn(&Inquiry, Response<Bytes>) -> Finding,
         ask: impl Fn(String) -> Result<Request<B>, http::Error> + Send + Sync + 'static,
     ) -> Reconcile<impl Fn(&Inquiry) -> Result<Request<B>, http::Error> + Send + Sync + 'static, C>
     where
@@ -170,7 +172,7 @@ impl Shared {
                 let id = inquiry.id().as_str().unwrap_or_default();
                 ask(format!("{base}{INDEX}{id}"))
             },
-            read as fn(&Inquiry, Response<Bytes>) -> Finding,
+            read,
         )
         .classifier(classifier);
         ReconcileLayer::builder(by_query)
@@ -208,6 +210,19 @@ fn read(_: &Inquiry, answer: Response<Bytes>) -> Finding {
         StatusCode::OK if answer.body().starts_with(br#"{"id""#) => Finding::Applied(answer),
         StatusCode::NOT_FOUND => Finding::NotFound,
         _ => Finding::Unclear,
+    }
+}
+
+/// The same, as a message for the decoder of the caller.
+fn read_for_grpc(inquiry: &Inquiry, answer: Response<Bytes>) -> Finding {
+    match read(inquiry, answer) {
+        Finding::Applied(_) => {
+            let mut answer = Response::new(Bytes::from(framed(b"applied")));
+            let grpc = HeaderValue::from_static("application/grpc");
+            answer.headers_mut().insert(header::CONTENT_TYPE, grpc);
+            Finding::Applied(answer)
+        }
+        finding => finding,
     }
 }
 

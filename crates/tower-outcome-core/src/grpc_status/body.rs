@@ -24,7 +24,7 @@ pin_project! {
         first: Option<Frame<B::Data>>,
         #[pin]
         rest: B,
-        // `None` where the call was judged before.
+        // `None` once the answer is over.
         judge: Option<Judge>,
     }
 }
@@ -54,7 +54,10 @@ where
             return Poll::Ready(Some(Ok(frame)));
         }
         let Some(frame) = ready!(this.rest.poll_frame(cx)) else {
-            return Poll::Ready(None);
+            // Once: the next time there is nobody to ask.
+            let judge = this.judge.take();
+            let failed = judge.and_then(|judge| judge.of_end());
+            return Poll::Ready(failed.map(Err));
         };
         let failed = match &frame {
             Ok(frame) => frame
@@ -63,14 +66,26 @@ where
             Err(_) => None,
         };
         Poll::Ready(Some(match (failed, frame) {
-            (Some(status), _) => Err(status),
-            (None, Ok(frame)) => Ok(frame),
-            (None, Err(error)) => Err(code::of_error(error.into())),
+            (Some(status), _) => {
+                *this.judge = None;
+                Err(status)
+            }
+            (None, Ok(frame)) => {
+                if frame.is_trailers() {
+                    *this.judge = None;
+                }
+                Ok(frame)
+            }
+            (None, Err(error)) => {
+                *this.judge = None;
+                Err(code::of_error(error.into()))
+            }
         }))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.is_end_stream()
+        let is_over = self.first.is_none() && self.rest.is_end_stream();
+        is_over && !matches!(self.judge, Some(Judge::Failed(_)))
     }
 
     fn size_hint(&self) -> SizeHint {

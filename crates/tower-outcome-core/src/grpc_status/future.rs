@@ -96,9 +96,10 @@ where
             Some(Err(error)) => Err(code::of_error(of_body(error.into(), report))),
             Some(Ok(frame)) => match frame.into_trailers() {
                 Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report)),
-                // A message, so whoever called it a failure has done so for reasons of its own.
+                // A message, so it was read to its end: there is why.
                 Err(message) => {
-                    Ok(response.map(|body| GrpcStatusBody::new(Some(message), body, None)))
+                    let judge = Some(Judge::Failed(report));
+                    Ok(response.map(|body| GrpcStatusBody::new(Some(message), body, judge)))
                 }
             },
         })

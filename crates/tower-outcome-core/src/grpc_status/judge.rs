@@ -1,55 +1,83 @@
 //! What a status amounts to that comes after the messages.
 
-use http::{HeaderMap, request};
-use tonic::Status;
+use http::{HeaderMap, StatusCode, request};
+use tonic::{Code, Status};
 
 use super::code;
-use crate::{
-    Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Outcome, Repeatable,
-};
+use crate::{Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Repeatable};
 
-/// Judges the end of an answer that was a success so far.
+/// Judges the end of an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
-    classifier: GrpcClassifier,
-    call: GrpcCall,
-    /// What the call went through before, if anything.
-    report: Option<CallReport>,
+pub(super) enum Judge {
+    /// It was a success so far.
+    Undecided {
+        classifier: GrpcClassifier,
+        call: GrpcCall,
+        /// What the call went through before, if anything.
+        report: Option<CallReport>,
+    },
+    /// A layer below has read it whole, and it was none.
+    Failed(CallReport),
 }
 
 // === impl Judge ===
 
 impl Judge {
     pub(super) fn new(classifier: &GrpcClassifier, head: &request::Parts) -> Self {
-        Self {
+        Self::Undecided {
             call: classifier.call(head),
             classifier: classifier.clone(),
             report: None,
         }
     }
 
-    pub(super) fn with_report(mut self, report: Option<CallReport>) -> Self {
-        self.report = report;
+    pub(super) fn with_report(mut self, before: Option<CallReport>) -> Self {
+        if let Self::Undecided { report, .. } = &mut self {
+            *report = before;
+        }
         self
     }
 
     /// The status of an answer that ends in failure.
     pub(super) fn of_trailers(&self, trailers: &HeaderMap) -> Option<Status> {
-        let repeatable: Repeatable = self.call.repeatable();
-        let answer = self.classifier.status(trailers)?;
+        let (classifier, call, before) = match self {
+            Self::Undecided {
+                classifier,
+                call,
+                report,
+            } => (classifier, call, report),
+            Self::Failed(report) => return of_failed(trailers, report),
+        };
+        let repeatable: Repeatable = call.repeatable();
+        let answer = classifier.status(trailers)?;
         let outcome = answer.decide(repeatable, Attempt::FIRST).outcome;
         if outcome.is_success() {
             return None;
         }
-        let report = self.report(outcome, repeatable);
+        let report = CallReport::new(outcome, Delivery::Answered, repeatable);
+        let report = match before {
+            Some(before) => report.with_attempts(before.attempts(), before.waited()),
+            None => report,
+        };
         code::of_server(trailers, &report)
     }
 
-    fn report(&self, outcome: Outcome, repeatable: Repeatable) -> CallReport {
-        let report = CallReport::new(outcome, Delivery::Answered, repeatable);
-        match &self.report {
-            Some(before) => report.with_attempts(before.attempts(), before.waited()),
-            None => report,
+    /// The status of an answer that ends without any.
+    pub(super) fn of_end(&self) -> Option<Status> {
+        match self {
+            // What it meant to say is left to the caller's decoder.
+            Self::Undecided { .. } => None,
+            Self::Failed(report) => Some(code::of_http(StatusCode::OK, report)),
         }
+    }
+}
+
+/// What the server said. If that is that all is well, whoever called it a failure has done so for reasons
+/// of its own, and the caller finds them in the report.
+fn of_failed(trailers: &HeaderMap, report: &CallReport) -> Option<Status> {
+    match code::of_server(trailers, report) {
+        Some(status) if status.code() == Code::Ok => None,
+        Some(status) => Some(status),
+        None => Some(code::of_http(StatusCode::OK, report)),
     }
 }

@@ -227,6 +227,31 @@ fn a_message_that_was_looked_at_is_handed_on() {
 }
 
 #[test]
+fn an_answer_that_was_read_whole_and_has_failed_is_no_success_for_its_caller() {
+    let message = || Frame::data(Bytes::from_static(b"order"));
+    let busy = Frame::trailers(headers(&[("grpc-status", "14")]));
+    for (frames, code) in [
+        (Frames::new([message(), busy]), Code::Unavailable),
+        // Its status is lost.
+        (Frames::new([message()]), Code::Unknown),
+    ] {
+        let mut body = told(answer(&[], frames, Some(report(OVERLOADED))))
+            .unwrap()
+            .into_body();
+        let mut next =
+            || match Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => panic!("nothing is left to wait for"),
+            };
+        assert!(next().unwrap().unwrap().is_data());
+        let status = next().unwrap().unwrap_err();
+        assert_eq!(status.code(), code);
+        assert_eq!(failure(&status).outcome(), OVERLOADED);
+        assert!(next().is_none());
+    }
+}
+
+#[test]
 fn a_body_that_fails_before_any_status_keeps_what_was_known() {
     let frames = Frames::failing("the connection broke");
     let status = refused(answer(&[], frames, Some(report(OVERLOADED))));
