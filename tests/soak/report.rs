@@ -19,10 +19,12 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(args: &'a Args, tally: &Tally, audit: &'a Audit) -> Self {
-        // Both witnesses are listed for both protocols, also where one had nothing to do.
+        // Both witnesses are listed for both protocols, also where one had nothing to do. A channel of
+        // tonic's has no place for that of the connection.
         let mut rescued: BTreeMap<_, _> = [Protocol::Http1, Protocol::Http2]
             .into_iter()
             .flat_map(|protocol| [((protocol, "body"), 0), ((protocol, "connection"), 0)])
+            .chain([((Protocol::Grpc, "body"), 0)])
             .collect();
         rescued.extend(&tally.told().rescued);
         Self {
@@ -59,6 +61,7 @@ impl<'a> Report<'a> {
             "calls": self.args.calls,
             "seed": self.args.seed,
             "requests": audit.requests,
+            "by_protocol": audit.by_protocol,
             "by_fault": audit.by_fault,
             "applied_twice": audit.applied_twice,
             "false_proofs": audit.false_proofs,
@@ -84,8 +87,13 @@ impl fmt::Display for Report<'_> {
             write!(f, " {outcome:>10}")?;
         }
         writeln!(f)?;
-        for (fault, outcomes) in &audit.by_fault {
-            write!(f, "{fault:width$}")?;
+        let by_protocol = audit.by_protocol.iter();
+        let by_protocol =
+            by_protocol.map(|(protocol, outcomes)| (format!("all {protocol}"), outcomes));
+        let by_fault = audit.by_fault.iter();
+        let by_fault = by_fault.map(|(fault, outcomes)| (fault.clone(), outcomes));
+        for (name, outcomes) in by_fault.chain(by_protocol) {
+            write!(f, "{name:width$}")?;
             for outcome in OUTCOMES {
                 write!(f, " {:>10}", outcomes.get(outcome).unwrap_or(&0))?;
             }
@@ -124,6 +132,7 @@ impl Protocol {
         match self {
             Self::Http1 => "http1",
             Self::Http2 => "http2",
+            Self::Grpc => "grpc",
         }
     }
 }

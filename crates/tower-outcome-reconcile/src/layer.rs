@@ -36,6 +36,7 @@ pub struct ReconcileLayer<R, C = HttpClassifier> {
 /// | [`priority`](Self::priority) | 64, between highest and normal | what may be in the market comes after what must leave it, and before the rest |
 /// | [`resolutions`](Self::resolutions) | none | |
 /// | [`observer`](Self::observer) | none | |
+/// | [`drain_limit`](Self::drain_limit) | 16 KiB | an error page; a longer one is not worth a connection |
 #[must_use]
 pub struct ReconcileLayerBuilder<R, C = HttpClassifier> {
     config: Config<R, C>,
