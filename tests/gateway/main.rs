@@ -15,6 +15,7 @@ mod limits;
 #[expect(dead_code, reason = "a program starts with its main; here it does not")]
 #[path = "../../examples/gateway/main.rs"]
 mod program;
+mod readme;
 mod running;
 mod streams;
 

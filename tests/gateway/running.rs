@@ -94,12 +94,15 @@ impl Gateway {
         Self::start(&upstream(venue, more), &[]).await
     }
 
-    /// Starts one with a file, and waits until it listens.
+    /// Starts one with a file.
     pub(crate) async fn start(text: &str, environment: &[(&str, &str)]) -> Self {
         let path = file(text);
-        let mut child = command(&[path.to_str().unwrap()], environment)
-            .spawn()
-            .unwrap();
+        Self::with(&[path.to_str().unwrap()], environment).await
+    }
+
+    /// Starts one with arguments, and waits until it listens.
+    pub(crate) async fn with(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut child = command(args, environment).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut stderr = child.stderr.take().unwrap();
         let errors = tokio::spawn(async move {
