@@ -141,6 +141,11 @@ impl Call {
         self.lost
     }
 
+    /// Which of so many channels it takes.
+    pub(crate) fn grpc_channel(&self, channels: usize) -> usize {
+        usize::try_from(self.number).unwrap_or_default() % channels
+    }
+
     pub(crate) fn grpc_method(&self) -> &'static str {
         // Every gRPC request is a `POST`; here it is drawn which of them only asks.
         if self.method.is_idempotent() {

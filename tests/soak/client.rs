@@ -20,12 +20,16 @@ use crate::{
 /// What a call may be late before its caller stops waiting: then the deadline does not work.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// So many channels share the gRPC calls: a channel is one connection, and its end is the end of all that is
+/// on it.
+const CHANNELS: usize = 8;
+
 /// A client for each protocol, with the stack under test around it.
 #[derive(Clone)]
 pub(crate) struct Clients {
     http1: Http,
     http2: Http,
-    grpc: Grpc,
+    grpc: Arc<[Grpc]>,
     /// A channel has one address.
     grpc_lost: Grpc,
     http_base: Arc<str>,
@@ -42,7 +46,9 @@ impl Clients {
         Self {
             http1: http.http(Protocol::Http1, tally),
             http2: http.http(Protocol::Http2, tally),
-            grpc: grpc.grpc(grpc.base(), tally),
+            grpc: (0..CHANNELS)
+                .map(|_| grpc.grpc(grpc.base(), tally))
+                .collect(),
             grpc_lost: grpc.grpc(&black_hole.base(), tally),
             http_base: http.base().into(),
             black_hole,
@@ -88,7 +94,7 @@ impl Clients {
         let stack = if call.is_lost() {
             &self.grpc_lost
         } else {
-            &self.grpc
+            &self.grpc[call.grpc_channel(CHANNELS)]
         };
         let answered = unary(stack.clone(), call.grpc_request(), call.grpc_method());
         match answered.await {

@@ -48,7 +48,7 @@ const READ_IDLE: Duration = Duration::from_millis(200);
 const ACQUIRE: Duration = Duration::from_millis(50);
 
 /// Fewer requests in flight than there are calls under way, so that some have to wait.
-const IN_FLIGHT: usize = 256;
+const IN_FLIGHT: usize = 64;
 
 /// So many requests in so much time, which some have to wait for.
 const REQUESTS: u32 = 400;
