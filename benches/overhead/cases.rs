@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use http::header;
 use tower::{Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{
     AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Limit, RateBudget,
@@ -16,6 +17,7 @@ use tower_outcome::{
 use crate::{
     call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent},
     peers::{self, Cloning},
+    signer::{SIGNATURE, SIGNED},
     smithy, stacks,
 };
 
@@ -276,6 +278,30 @@ pub(crate) const ALL: &[Case] = &[
         sent: Sent::Keyed,
         service: stacks::five,
     },
+    Case {
+        name: "outcome_five_built",
+        about: "the same, made by the typed builder",
+        bound: Some(Bound {
+            instructions: 3000,
+            allocations: 4,
+        }),
+        sent: Sent::Keyed,
+        service: stacks::five_built,
+    },
+    Case {
+        name: "outcome_seven_built",
+        about: "the same, with Deadline above and Witness below",
+        bound: None,
+        sent: Sent::Keyed,
+        service: stacks::seven_built,
+    },
+    Case {
+        name: "http_two_headers",
+        about: "two headers more on a request that had five: what AuthRefresh and Sign cannot do without",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(Bare::<27>.map_request(two_headers), sent),
+    },
 ];
 
 /// What three layers may cost a request that may be sent again.
@@ -311,6 +337,13 @@ pub(crate) fn named(name: &str) -> Option<&'static Case> {
 
 fn extended(mut request: Call) -> Call {
     request.extensions_mut().insert(0_u64);
+    request
+}
+
+fn two_headers(mut request: Call) -> Call {
+    let headers = request.headers_mut();
+    headers.insert(header::AUTHORIZATION, SIGNATURE);
+    headers.insert(SIGNED, SIGNATURE);
     request
 }
 
