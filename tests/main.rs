@@ -8,10 +8,12 @@
 mod auth;
 mod bodiless;
 mod clock_cases;
+mod grpc;
 mod limits;
 mod messages;
 mod order;
 mod outbound;
+mod reconcile;
 mod resent;
 mod reuse;
 mod signing;

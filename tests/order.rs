@@ -13,10 +13,10 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{BoxError, Layer, Service, ServiceExt, layer::util::Stack, service_fn};
 use tower_outcome::{
-    AuthRefreshLayer, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure,
-    IdempotencyKeyLayer, Limit, Outcome, RateBudget, RateLimitLayer, Reason, ReplayLayer,
-    RetryLayer, SignLayer, Stage, StageStamp, Template, TimeoutLayer, Timeouts, WitnessLayer,
-    WrongOrder,
+    AuthRefreshLayer, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure, Finding,
+    IdempotencyKeyLayer, Inquiry, Limit, Outcome, RateBudget, RateLimitLayer, Reason,
+    ReconcileLayer, Reconciler, ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp, Template,
+    TimeoutLayer, Timeouts, WitnessLayer, WrongOrder, reconcile::Through,
 };
 
 type Body = Full<Bytes>;
@@ -27,18 +27,19 @@ struct Bottom(Arc<AtomicUsize>);
 
 impl Bottom {
     fn service<B>(
-        &self,
+        self,
     ) -> impl Service<
         Request<B>,
         Response = Response<Body>,
         Error = BoxError,
-        Future = impl Send + Future<Output = Result<Response<Body>, BoxError>>,
+        Future = impl Send + Future<Output = Result<Response<Body>, BoxError>> + use<B>,
     > + Clone
     + Send
+    + use<B>
     where
         B: Send + 'static,
     {
-        let count = Arc::clone(&self.0);
+        let count = self.0;
         service_fn(move |_: Request<B>| {
             count.fetch_add(1, Ordering::Relaxed);
             async { Ok(Response::new(Body::default())) }
@@ -90,6 +91,20 @@ fn timeout() -> TimeoutLayer {
     TimeoutLayer::new(&Timeouts::new())
 }
 
+/// Asks nobody.
+#[derive(Clone)]
+struct Nobody;
+
+impl<S: Send, B> Reconciler<S, B> for Nobody {
+    async fn ask(&self, _: Inquiry, _: Through<S>) -> Result<Finding, BoxError> {
+        Ok(Finding::Unclear)
+    }
+}
+
+fn ask() -> ReconcileLayer<Nobody> {
+    ReconcileLayer::new(Nobody)
+}
+
 fn key() -> IdempotencyKeyLayer {
     IdempotencyKeyLayer::new(|| HeaderValue::from_static("one"))
 }
@@ -105,7 +120,7 @@ macro_rules! refuses {
         #[tokio::test]
         async fn $test() {
             let bottom = Bottom::default();
-            let stack = $above.layer($below.layer(bottom.service()));
+            let stack = $above.layer($below.layer(bottom.clone().service()));
             for _ in 0..3 {
                 let error: BoxError = stack.clone().oneshot(post()).await.unwrap_err().into();
                 assert_names_both(&error, Stage::$upper, Stage::$lower);
@@ -121,7 +136,7 @@ macro_rules! allows {
         #[tokio::test]
         async fn $test() {
             let bottom = Bottom::default();
-            let stack = $above.layer($below.layer(bottom.service()));
+            let stack = $above.layer($below.layer(bottom.clone().service()));
             for _ in 0..3 {
                 stack.clone().oneshot(post()).await.unwrap();
             }
@@ -162,6 +177,20 @@ refuses!(
     WitnessLayer::new() => replayed(auth()), Witness, AuthRefresh
 );
 
+refuses!(reconcile_above_idempotency_key_is_refused: ask() => key(), Reconcile, IdempotencyKey);
+refuses!(reconcile_above_reconcile_is_refused: ask() => ask(), Reconcile, Reconcile);
+refuses!(auth_refresh_above_reconcile_is_refused: auth() => ask(), AuthRefresh, Reconcile);
+refuses!(rate_limit_above_reconcile_is_refused: limit() => ask(), RateLimit, Reconcile);
+refuses!(sign_above_reconcile_is_refused: sign() => ask(), Sign, Reconcile);
+refuses!(timeout_above_reconcile_is_refused: timeout() => ask(), Timeout, Reconcile);
+refuses!(witness_above_reconcile_is_refused: WitnessLayer::new() => ask(), Witness, Reconcile);
+
+allows!(retry_above_reconcile_works: retry() => ask());
+allows!(reconcile_above_auth_refresh_works: ask() => auth());
+allows!(reconcile_above_rate_limit_works: ask() => limit());
+allows!(reconcile_above_sign_works: ask() => sign());
+allows!(reconcile_above_timeout_works: ask() => timeout());
+allows!(key_above_reconcile_works: key() => ask());
 allows!(retry_above_auth_refresh_works: retry() => auth());
 allows!(auth_refresh_above_rate_limit_works: auth() => limit());
 allows!(auth_refresh_above_sign_works: auth() => sign());
@@ -177,7 +206,7 @@ allows!(limits_within_limits_work: limit() => limit());
 #[tokio::test]
 async fn a_wrong_order_is_seen_through_layers_of_others() {
     let bottom = Bottom::default();
-    let inner = replayed(retry()).layer(limit().layer(bottom.service()));
+    let inner = replayed(retry()).layer(limit().layer(bottom.clone().service()));
     let between = inner.map_request(|request: Request<_>| request);
     let stack = WitnessLayer::new().layer(between.map_response(|response| response));
     let error = stack.oneshot(post()).await.unwrap_err();
@@ -189,7 +218,7 @@ async fn a_wrong_order_is_seen_through_layers_of_others() {
 #[tokio::test]
 async fn a_wrong_order_is_refused_for_good() {
     let bottom = Bottom::default();
-    let stack = sign().layer(replayed(retry()).layer(bottom.service()));
+    let stack = sign().layer(replayed(retry()).layer(bottom.clone().service()));
     for _ in 0..3 * StageStamp::ANSWERS {
         stack.clone().oneshot(post()).await.unwrap_err();
     }
@@ -201,9 +230,9 @@ async fn a_wrong_order_is_refused_for_good() {
 async fn a_layer_that_has_long_worked_is_refused_in_another_stack() {
     let bottom = Bottom::default();
     let sign = sign();
-    let right = sign.layer(bottom.service());
+    let right = sign.layer(bottom.clone().service());
     // Built before the other one is used, too.
-    let wrong = sign.layer(replayed(limit()).layer(bottom.service()));
+    let wrong = sign.layer(replayed(limit()).layer(bottom.clone().service()));
     for _ in 0..2 * StageStamp::ANSWERS {
         right.clone().oneshot(post()).await.unwrap();
     }
@@ -215,7 +244,7 @@ async fn a_layer_that_has_long_worked_is_refused_in_another_stack() {
 #[tokio::test]
 async fn calls_that_end_on_their_way_down_hide_no_wrong_order() {
     let bottom = Bottom::default();
-    let stack = sign().layer(limit().layer(bottom.service()));
+    let stack = sign().layer(limit().layer(bottom.clone().service()));
     for _ in 0..2 * StageStamp::ANSWERS {
         let elsewhere = Request::post("https://elsewhere.example/").body(Body::default());
         stack.clone().oneshot(elsewhere.unwrap()).await.unwrap_err();
@@ -231,7 +260,7 @@ async fn calls_that_end_on_their_way_down_hide_no_wrong_order() {
 #[tokio::test(start_paused = true)]
 async fn a_crowd_that_waits_on_its_way_down_is_refused_as_one() {
     let bottom = Bottom::default();
-    let wrong = replayed(retry()).layer(bottom.service());
+    let wrong = replayed(retry()).layer(bottom.clone().service());
     let slow = service_fn(move |request| {
         let wrong = wrong.clone();
         async move {
@@ -277,7 +306,7 @@ async fn a_resend_is_no_second_layer() {
 #[tokio::test]
 async fn marks_can_be_taken_off_between_two_stacks() {
     let bottom = Bottom::default();
-    let inner = retry().layer(bottom.service());
+    let inner = retry().layer(bottom.clone().service());
     let between = tower::ServiceBuilder::new()
         .map_request(|mut request: Request<Body>| {
             Stage::forget_all(request.extensions_mut());

@@ -7,11 +7,15 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::header;
-use tower::{Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
+use http_body_util::Full;
+use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{
-    AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Limit, RateBudget,
-    RateLimitLayer, RetryLayer, TimeoutLayer,
+    AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Finding, HttpClassifier,
+    Inquiry, Limit, RateBudget, RateLimitLayer, ReconcileLayer, Reconciler, RetryLayer,
+    TimeoutLayer,
+    reconcile::{Keep, ReconcileLayerBuilder},
 };
 
 use crate::{
@@ -129,6 +133,58 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Keyed,
         service: |sent| Loop::boxed(auth_refresh(false).layer(Bare::<8>), sent),
+    },
+    Case {
+        name: "outcome_reconcile",
+        about: "Reconcile, of a request that cannot end unknown",
+        bound: Some(Bound {
+            // Not reached: what may have to be kept has its place in the future, and is moved along.
+            instructions: 350,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = ReconcileLayer::new(nobody::<28>());
+            Loop::boxed(layer.layer(Bare::<28>), sent)
+        },
+    },
+    Case {
+        name: "outcome_reconcile_id",
+        about: "Reconcile, of one that can, its id kept",
+        bound: Some(Bound {
+            // Not reached: the same, a look for the id, and the time.
+            instructions: 600,
+            allocations: 0,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = reconcile::<29>().keep(Keep::Id).signed(false);
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<29>), sent)
+        },
+    },
+    Case {
+        name: "outcome_reconcile_head",
+        about: "Reconcile, of one that can, its head kept",
+        bound: Some(Bound {
+            // Not reached: the copy costs 800 by itself.
+            instructions: 1300,
+            allocations: 1,
+        }),
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = reconcile::<30>().signed(false);
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<30>), sent)
+        },
+    },
+    Case {
+        name: "outcome_reconcile_signed",
+        about: "Reconcile, of one that can, and with a context for the end of a signature",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| {
+            let layer = reconcile::<31>();
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<31>), sent)
+        },
     },
     Case {
         name: "tower_timeout",
@@ -360,6 +416,20 @@ pub(crate) fn rate_limit() -> RateLimitLayer {
         .limit(Limit::sliding("requests", 4096, Duration::from_millis(1)))
         .clock_tolerance(0, Duration::ZERO);
     RateLimitLayer::new(budget.build().expect("the limit is valid"))
+}
+
+/// Is never asked.
+fn nobody<const STACK: usize>() -> impl Reconciler<Bare<STACK>, Full<Bytes>> {
+    |_: Inquiry| async { Ok::<_, BoxError>(Finding::Unclear) }
+}
+
+/// For a server that does not know repeats by their key, and can be asked by it.
+fn reconcile<const STACK: usize>()
+-> ReconcileLayerBuilder<impl Reconciler<Bare<STACK>, Full<Bytes>>, HttpClassifier> {
+    let name = http::HeaderName::from_static("x-other");
+    let classifier = HttpClassifier::builder().idempotency_key_header(name);
+    let classifier = classifier.build().expect("is valid");
+    ReconcileLayer::builder(nobody::<STACK>()).classifier(classifier)
 }
 
 /// A token that is good for an hour, and belongs to the host that the requests go to.

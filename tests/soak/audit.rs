@@ -6,7 +6,7 @@ use std::{
 };
 
 use tower_outcome::Outcome;
-use tower_outcome_testkit::{Entry, Ledger, Received};
+use tower_outcome_testkit::{Entry, Received};
 
 use crate::{args::Args, call::Call, tally::Tally};
 
@@ -23,6 +23,8 @@ pub(crate) struct Audit {
     pub(crate) altered: u64,
     /// Calls that were told success although the venue never acted.
     pub(crate) false_successes: u64,
+    /// Calls that had time and were left unknown all the same.
+    pub(crate) left_unknown: u64,
     /// Calls whose caller stopped waiting.
     pub(crate) gave_up: u64,
     /// Calls that ended long after their deadline: half a second, since the machine is busy and a timer
@@ -32,16 +34,18 @@ pub(crate) struct Audit {
     pub(crate) latest: Duration,
     /// Requests that the venue saw.
     pub(crate) requests: u64,
+    /// Outcomes by the protocol that the call was made over.
+    pub(crate) by_protocol: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Outcomes by the fault that the first request of the call met.
     pub(crate) by_fault: BTreeMap<String, BTreeMap<&'static str, u64>>,
 }
 
 const OVERDUE: Duration = Duration::from_millis(500);
 
-pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
+pub(crate) fn audit(args: &Args, tally: &Tally, entries: Vec<Entry>) -> Audit {
     let mut audit = Audit::default();
     let mut seen: HashMap<String, Vec<Entry>> = HashMap::new();
-    for entry in ledger.entries() {
+    for entry in entries {
         audit.requests += 1;
         if let Some(operation) = entry.operation.clone() {
             seen.entry(operation).or_default().push(entry);
@@ -83,6 +87,7 @@ pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
         if claims_not_applied && applied > 0 {
             audit.false_proofs += 1;
         }
+        audit.left_unknown += u64::from(outcome.is_unknown() && call.deadline.is_none());
         let replayed = entries.iter().any(|entry| entry.replayed);
         if outcome == Outcome::Success && applied == 0 && !replayed {
             audit.false_successes += 1;
@@ -94,6 +99,12 @@ pub(crate) fn audit(args: &Args, tally: &Tally, ledger: &Ledger) -> Audit {
                 fault: Some(fault), ..
             }) => fault.to_string(),
         };
+        *audit
+            .by_protocol
+            .entry(call.protocol.label())
+            .or_default()
+            .entry(outcome.label())
+            .or_default() += 1;
         *audit
             .by_fault
             .entry(fault)

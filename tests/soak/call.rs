@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request};
 use tower_outcome::{Deadline, Random, Repeatable, RepeatableBecause, SplitMix64};
-use tower_outcome_testkit::fnv1a;
+use tower_outcome_testkit::{Ledger, fnv1a};
 
 use crate::{
     black_hole::BlackHole,
     body::{self, Body},
+    message::framed,
 };
 
 /// A random call; the same seed and number make the same.
@@ -32,7 +33,15 @@ pub(crate) struct Call {
 pub(crate) enum Protocol {
     Http1,
     Http2,
+    /// Unary calls, over HTTP/2.
+    Grpc,
 }
+
+/// The gRPC method that may be repeated.
+pub(crate) const GET: &str = "/soak.Orders/Get";
+
+/// The gRPC method that may not.
+pub(crate) const PLACE: &str = "/soak.Orders/Place";
 
 /// The body of a call.
 #[derive(Clone, Debug)]
@@ -76,10 +85,10 @@ impl Call {
         };
         Self {
             number,
-            protocol: if random(2) == 0 {
-                Protocol::Http1
-            } else {
-                Protocol::Http2
+            protocol: match random(3) {
+                0 => Protocol::Http1,
+                1 => Protocol::Http2,
+                _ => Protocol::Grpc,
             },
             method,
             key: random(4) == 0,
@@ -102,12 +111,16 @@ impl Call {
     pub(crate) fn is_repeatable(&self) -> bool {
         match self.mark {
             Some(mark) => mark.is_yes(),
+            None if self.protocol == Protocol::Grpc => self.grpc_method() == GET,
             None => self.key || self.method.is_idempotent(),
         }
     }
 
     /// The hash of the body that the venue should see, if it is ever complete.
     pub(crate) fn body_hash(&self) -> Option<u64> {
+        if self.protocol == Protocol::Grpc {
+            return Some(fnv1a(&framed(&self.message())));
+        }
         match &self.payload {
             // HTTP/1 has no framing for a `GET` with a body of unknown length, and hyper leaves it
             // out.
@@ -123,6 +136,45 @@ impl Call {
         }
     }
 
+    /// Whether it goes to an address that answers nobody.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    pub(crate) fn grpc_method(&self) -> &'static str {
+        // Every gRPC request is a `POST`; here it is drawn which of them only asks.
+        if self.method.is_idempotent() {
+            GET
+        } else {
+            PLACE
+        }
+    }
+
+    /// All of the payload in one message.
+    fn message(&self) -> Bytes {
+        match &self.payload {
+            Payload::None => Bytes::new(),
+            Payload::Full(bytes) => bytes.clone(),
+            Payload::Stream(chunks, _) | Payload::Failing(chunks) => chunks.concat().into(),
+        }
+    }
+
+    pub(crate) fn grpc_request(&self) -> tonic::Request<Bytes> {
+        let mut request = tonic::Request::new(self.message());
+        let operation = Self::operation(self.number);
+        let operation = operation.parse().expect("hexadecimal digits");
+        request
+            .metadata_mut()
+            .insert(Ledger::OPERATION_HEADER, operation);
+        if let Some(mark) = self.mark {
+            request.extensions_mut().insert(mark);
+        }
+        if let Some(limit) = self.deadline {
+            request.set_timeout(limit);
+        }
+        request
+    }
+
     pub(crate) fn request(&self, base: &str, black_hole: &BlackHole) -> Request<Body> {
         let base = if self.lost { &black_hole.base() } else { base };
         let operation = Self::operation(self.number);
@@ -133,7 +185,7 @@ impl Call {
             .expect("a loopback address and hexadecimal digits");
         let headers = request.headers_mut();
         let value = HeaderValue::from_str(&operation).expect("hexadecimal digits");
-        headers.insert("x-operation-id", value.clone());
+        headers.insert(Ledger::OPERATION_HEADER, value.clone());
         if self.key {
             headers.insert("idempotency-key", value);
         }

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! The stack under test is Replay > Deadline > Retry > ConnectionLimit > Timeout > Witness over
-//! hyper-util's client with a bounded and witnessed connector, on HTTP/1.1 and HTTP/2. Some calls go to
-//! an address that answers nobody, and some have little time. The program fails (exit 1) if a request that must not be
-//! repeated was applied twice, if a claim that the server did not act is contradicted by the
-//! venue's ledger, if a call ended without an outcome or long after its deadline, or if a request body
-//! arrived altered.
+//! hyper-util's client with a bounded and witnessed connector, on HTTP/1.1 and HTTP/2, and with GrpcStatus
+//! above it over tonic's channel, for unary calls. Some calls go to an address that answers nobody, and
+//! some have little time. The program fails (exit 1) if a request that must not be repeated was applied
+//! twice, if a claim that the server did not act is contradicted by the venue's ledger, if a call ended
+//! without an outcome or long after its deadline, or if a request body arrived altered.
 
 mod args;
 mod audit;
@@ -18,7 +18,12 @@ mod black_hole;
 mod body;
 mod call;
 mod client;
+mod message;
+mod observe;
 mod report;
+mod session;
+mod signature;
+mod stack;
 mod tally;
 
 use std::{
@@ -30,12 +35,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tower_outcome_testkit::{AtAccept, Fault, Plan, Venue};
+use tower_outcome_testkit::{
+    AtAccept, Entry, Fault, Index, Ledger, Logins, Plan, StartError, Venue,
+};
 
-use crate::{args::Args, call::Call, client::Clients, report::Report, tally::Tally};
+use crate::{args::Args, call::Call, client::Clients, report::Report, stack::Shared, tally::Tally};
 
 /// Calls under way at once: enough to keep both cores busy while some calls stall.
-const CONCURRENCY: usize = 128;
+const CONCURRENCY: usize = 1024;
+
+/// All sessions die after so many calls.
+const SESSION: u64 = 500;
 
 /// Half of all requests meet a fault.
 const FAULT_RATE: f64 = 0.5;
@@ -47,8 +57,8 @@ const FAULT_RATE: f64 = 0.5;
 fn main() -> ExitCode {
     let args = Args::from_command_line();
     let started = Instant::now();
-    let venue = match Venue::builder().plan(plan(args.seed)).start() {
-        Ok(venue) => venue,
+    let venues = match Venues::start(args.seed) {
+        Ok(venues) => venues,
         Err(error) => {
             eprintln!("soak: cannot start the venue: {error}");
             return ExitCode::FAILURE;
@@ -65,11 +75,11 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let tally = runtime.block_on(run(&args, &venue));
+    let tally = runtime.block_on(run(&args, &venues));
     // Sockets close with the clients; what is still in them belongs to the ledger.
     drop(runtime);
-    let settled = venue.ledger().settle(Duration::from_secs(30));
-    let audit = audit::audit(&args, &tally, &venue.ledger());
+    let settled = venues.settle();
+    let audit = audit::audit(&args, &tally, venues.entries());
     let report = Report::new(&args, &tally, &audit);
     if args.json {
         println!("{}", report.json());
@@ -83,35 +93,34 @@ fn main() -> ExitCode {
         if !settled {
             eprintln!(
                 "soak: the venue is still busy with {} connections, so its ledger is not complete",
-                venue.ledger().open_connections()
+                venues.open_connections()
             );
         }
         ExitCode::FAILURE
     }
 }
 
-async fn run(args: &Args, venue: &Venue) -> Tally {
+async fn run(args: &Args, venues: &Venues) -> Tally {
     let tally = Arc::new(Tally::default());
-    let clients = Clients::new(&tally);
+    let [http, grpc] = [&venues.http, &venues.grpc].map(|venue| Shared::new(&venue.url("")));
+    let clients = Clients::new(&http, &grpc, &tally);
     let next = Arc::new(AtomicU64::new(0));
-    let base: Arc<str> = venue.url("").into();
     let workers: Vec<_> = (0..CONCURRENCY)
         .map(|_| {
-            let (clients, next, tally, base) = (
-                clients.clone(),
-                Arc::clone(&next),
-                Arc::clone(&tally),
-                Arc::clone(&base),
-            );
+            let (clients, next, tally) = (clients.clone(), Arc::clone(&next), Arc::clone(&tally));
             let (calls, seed, quiet) = (args.calls, args.seed, args.json);
+            let logins = venues.logins.clone();
             tokio::spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= calls {
                         break;
                     }
+                    if number % SESSION == SESSION - 1 {
+                        logins.iter().for_each(Logins::expire_all);
+                    }
                     let call = Call::random(seed, number);
-                    let result = clients.send(&call, &base).await;
+                    let result = clients.send(&call).await;
                     tally.note(number, result);
                     if !quiet && number % 10_000 == 9_999 {
                         eprintln!("{} calls", number + 1);
@@ -129,13 +138,60 @@ async fn run(args: &Args, venue: &Venue) -> Tally {
     Arc::try_unwrap(tally).unwrap_or_else(|shared| shared.copy())
 }
 
-/// Every fault the venue knows, as long as it does not make the server a liar: a server that acts
-/// and then answers "bad request" misleads anybody. gRPC has its own protocol.
-fn plan(seed: u64) -> Plan {
+/// The venues, each with a ledger of its own: they fail in different ways.
+struct Venues {
+    http: Venue,
+    grpc: Venue,
+    logins: [Logins; 2],
+}
+
+// === impl Venues ===
+
+impl Venues {
+    fn start(seed: u64) -> Result<Self, StartError> {
+        let logins = [(); 2].map(|()| Logins::at(session::PATH));
+        let start = |plan, logins: &Logins| {
+            Venue::builder()
+                .plan(plan)
+                .index(Index::new(stack::INDEX))
+                .demand(logins.clone())
+                .demand(signature::demand())
+                .start()
+        };
+        let of_http = plan(seed, |fault| !matches!(fault, Fault::Grpc { .. }));
+        // JSON is no message: what a decoder above the stack makes of it nobody below can know.
+        let of_grpc = plan(seed, |fault| !matches!(fault, Fault::ErrorBody { .. }));
+        Ok(Self {
+            http: start(of_http, &logins[0])?,
+            grpc: start(of_grpc, &logins[1])?,
+            logins,
+        })
+    }
+
+    fn ledgers(&self) -> [Ledger; 2] {
+        [self.http.ledger(), self.grpc.ledger()]
+    }
+
+    fn settle(&self) -> bool {
+        let settle = |ledger: Ledger| ledger.settle(Duration::from_secs(30));
+        self.ledgers().map(settle) == [true, true]
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.ledgers().iter().flat_map(Ledger::entries).collect()
+    }
+
+    fn open_connections(&self) -> usize {
+        self.ledgers().iter().map(Ledger::open_connections).sum()
+    }
+}
+
+/// Every fault of a protocol, as long as it does not make the server a liar: a server that acts and then
+/// answers "bad request" misleads anybody.
+fn plan(seed: u64, of_protocol: impl Fn(&Fault) -> bool) -> Plan {
     let honest = Fault::all().filter(|fault| match fault {
         Fault::Status { code, applied, .. } => !(*applied && matches!(code, 400 | 418)),
-        Fault::Grpc { .. } => false,
-        _ => true,
+        fault => of_protocol(fault),
     });
     Plan::new(seed)
         .rate(FAULT_RATE)

@@ -19,10 +19,12 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(args: &'a Args, tally: &Tally, audit: &'a Audit) -> Self {
-        // Both witnesses are listed for both protocols, also where one had nothing to do.
+        // Both witnesses are listed for both protocols, also where one had nothing to do. A channel of
+        // tonic's has no place for that of the connection.
         let mut rescued: BTreeMap<_, _> = [Protocol::Http1, Protocol::Http2]
             .into_iter()
             .flat_map(|protocol| [((protocol, "body"), 0), ((protocol, "connection"), 0)])
+            .chain([((Protocol::Grpc, "body"), 0)])
             .collect();
         rescued.extend(&tally.told().rescued);
         Self {
@@ -39,11 +41,13 @@ impl<'a> Report<'a> {
             false_proofs,
             unclassified,
             altered,
+            left_unknown,
             overdue,
             gave_up,
             ..
         } = self.audit;
-        applied_twice + false_proofs + unclassified + altered + overdue + gave_up == 0
+        applied_twice + false_proofs + unclassified + altered + left_unknown + overdue + gave_up
+            == 0
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -59,12 +63,14 @@ impl<'a> Report<'a> {
             "calls": self.args.calls,
             "seed": self.args.seed,
             "requests": audit.requests,
+            "by_protocol": audit.by_protocol,
             "by_fault": audit.by_fault,
             "applied_twice": audit.applied_twice,
             "false_proofs": audit.false_proofs,
             "unclassified": audit.unclassified,
             "altered": audit.altered,
             "false_successes": audit.false_successes,
+            "left_unknown": audit.left_unknown,
             "gave_up": audit.gave_up,
             "overdue": audit.overdue,
             "latest_ms": audit.latest.as_secs_f64() * 1e3,
@@ -84,8 +90,13 @@ impl fmt::Display for Report<'_> {
             write!(f, " {outcome:>10}")?;
         }
         writeln!(f)?;
-        for (fault, outcomes) in &audit.by_fault {
-            write!(f, "{fault:width$}")?;
+        let by_protocol = audit.by_protocol.iter();
+        let by_protocol =
+            by_protocol.map(|(protocol, outcomes)| (format!("all {protocol}"), outcomes));
+        let by_fault = audit.by_fault.iter();
+        let by_fault = by_fault.map(|(fault, outcomes)| (fault.clone(), outcomes));
+        for (name, outcomes) in by_fault.chain(by_protocol) {
+            write!(f, "{name:width$}")?;
             for outcome in OUTCOMES {
                 write!(f, " {:>10}", outcomes.get(outcome).unwrap_or(&0))?;
             }
@@ -99,6 +110,7 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "unclassified    {:>10}", audit.unclassified)?;
         writeln!(f, "altered bodies  {:>10}", audit.altered)?;
         writeln!(f, "false successes {:>10}", audit.false_successes)?;
+        writeln!(f, "left unknown    {:>10}", audit.left_unknown)?;
         writeln!(f, "gave up waiting {:>10}", audit.gave_up)?;
         writeln!(f, "overdue         {:>10}", audit.overdue)?;
         let latest = audit.latest.as_secs_f64() * 1e3;
@@ -124,6 +136,7 @@ impl Protocol {
         match self {
             Self::Http1 => "http1",
             Self::Http2 => "http2",
+            Self::Grpc => "grpc",
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tower_outcome::{BoxError, Elapsed, Failure, Outcome, Witnessed};
+use tower_outcome::{BoxError, CallReport, Elapsed, Failure, Outcome, Reason, Witnessed};
 
 use crate::call::Protocol;
 
@@ -39,6 +39,43 @@ pub(crate) struct Told {
     pub(crate) rescued: BTreeMap<(Protocol, &'static str), u64>,
     /// How many calls ended by which bound.
     pub(crate) struck: BTreeMap<&'static str, u64>,
+}
+
+// === impl Ending ===
+
+impl Ending {
+    /// The caller stopped waiting after the request was handed down.
+    pub(crate) const GAVE_UP: Self = Self {
+        outcome: Some(Outcome::Unknown {
+            reason: Reason::TimedOut,
+        }),
+        proves_not_applied: false,
+        gave_up: true,
+        late: Duration::ZERO,
+    };
+
+    pub(crate) fn of_response(outcome: Outcome, report: Option<&CallReport>) -> Self {
+        Self {
+            outcome: Some(outcome),
+            proves_not_applied: report.is_some_and(|report| report.delivery().proves_not_applied()),
+            gave_up: false,
+            late: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn of_error(error: &BoxError) -> Self {
+        let failure = Failure::of(&**error);
+        if failure.is_none() {
+            eprintln!("soak: unclassified: {error:?}");
+        }
+        Self {
+            outcome: failure.map(Failure::outcome),
+            proves_not_applied: failure
+                .is_some_and(|failure| failure.delivery().proves_not_applied()),
+            gave_up: false,
+            late: Duration::ZERO,
+        }
+    }
 }
 
 // === impl Tally ===

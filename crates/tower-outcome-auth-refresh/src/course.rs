@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::{Request, Response, request, response};
 use tower_outcome_core::{
     Attempt, BoxError, CallContext, CallReport, Classify, Deadline, Decision, Delivery, Failure,
-    HintForm, Hold, NotRetried, Outcome, Phase, Reason, Repeatable, Replay, RetryAfter,
+    HintForm, Hold, NotRetried, Outcome, Phase, Reason, Repeatable, Replay, RetryAfter, Stamped,
     peek::{Peek, PeekBody},
     replay::HeadCopy,
 };
@@ -30,6 +30,7 @@ pub(crate) struct Course<S, B, C: Classify> {
     pub(crate) context: Option<CallContext>,
     /// A deadline above that strikes meanwhile knows that nothing is sent.
     pub(crate) hold: Option<Hold>,
+    pub(crate) stamped: Stamped,
 }
 
 /// A request that has not been sent.

@@ -147,6 +147,7 @@ where
         };
         let (head, body) = response.into_parts();
         let course = this.course;
+        course.stamped.answered();
         let (Some(call), Some(held)) = (&course.call, &course.held) else {
             // It passed without a credential.
             this.state.set(State::Done);

@@ -9,7 +9,8 @@ use std::{
 use http::{Request, Response, request};
 use http_body::Body;
 use tower_outcome_core::{
-    BoxError, CallContext, Classify, Deadline, HttpClassifier, Phase, Replay, Stage, peek::PeekBody,
+    BoxError, CallContext, Classify, Deadline, HttpClassifier, Phase, Replay, Stage, StageStamp,
+    Stamped, peek::PeekBody,
 };
 use tower_service::Service;
 
@@ -32,6 +33,7 @@ use crate::{
 pub struct AuthRefresh<S, C = HttpClassifier> {
     inner: S,
     config: Arc<Config<C>>,
+    stamp: StageStamp,
 }
 
 /// By what name a deadline above knows that this layer keeps a request.
@@ -40,8 +42,12 @@ pub(crate) const LAYER: &str = "auth_refresh";
 // === impl AuthRefresh ===
 
 impl<S, C> AuthRefresh<S, C> {
-    pub(crate) const fn new(inner: S, config: Arc<Config<C>>) -> Self {
-        Self { inner, config }
+    pub(crate) fn new(inner: S, config: Arc<Config<C>>) -> Self {
+        Self {
+            inner,
+            config,
+            stamp: StageStamp::new(Stage::AuthRefresh),
+        }
     }
 
     /// Returns the inner service.
@@ -65,6 +71,7 @@ impl<S: Clone, C> Clone for AuthRefresh<S, C> {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
+            stamp: self.stamp.clone(),
         }
     }
 }
@@ -90,13 +97,21 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let mut stamped = Stamped::default();
+        let refused = match self.stamp.pass(&mut head.extensions) {
+            Ok(left) => {
+                stamped = left;
+                None
+            }
+            Err(error) => Some(error),
+        };
         let context = CallContext::of(&head.extensions).cloned();
         let hold = context
             .as_ref()
             .map(|context| context.hold(LAYER, Phase::AwaitingToken));
         let shared = &self.config.credentials.0;
-        let start = if let Err(error) = Stage::AuthRefresh.check(&head.extensions) {
+        let start = if let Some(error) = refused {
             Start::Refuse(error)
         } else if Unauthenticated::is_in(&head.extensions) {
             Start::Pass
@@ -125,6 +140,7 @@ where
             spare: None,
             context,
             hold,
+            stamped,
         };
         ResponseFuture::new(start, course)
     }

@@ -181,7 +181,7 @@ impl Stage {
                 "what the lower one could not find out would be asked once more"
             }
             (AuthRefresh, Reconcile) => "the inquiries would go without the credential",
-            (RateLimit | ConnectionLimit, Reconcile) => {
+            (RateLimit, Reconcile) => {
                 "the inquiries would not wait their turn, and the request would keep its own meanwhile"
             }
             (Sign, Reconcile) => "the inquiries would go unsigned",

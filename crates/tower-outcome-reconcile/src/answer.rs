@@ -89,9 +89,10 @@ impl<RB> Open<RB> {
         let Decision {
             outcome, delivery, ..
         } = self.decision;
-        let call = self
-            .report(outcome, delivery)
-            .with_after(outcome.after())
+        // What a layer below has to say is kept, such as that it has given up.
+        let below = self.original.report().cloned();
+        let call = below
+            .unwrap_or_else(|| self.report(outcome, delivery).with_after(outcome.after()))
             .with_settling(settling);
         match self.original {
             Original::Response(mut head, peek) => {

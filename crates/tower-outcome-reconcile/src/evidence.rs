@@ -43,6 +43,7 @@ impl Evidence {
                 self.misses = 0;
                 None
             }
+            Finding::Unclear => None,
             Finding::NotFound => {
                 self.misses = self.misses.saturating_add(1);
                 self.is_absent(asked)
@@ -97,6 +98,14 @@ mod tests {
             is_received: false,
         };
         (evidence, now)
+    }
+
+    #[test]
+    fn what_says_nothing_changes_nothing() {
+        let (mut evidence, now) = evidence();
+        assert!(!misses(&mut evidence, now + 20 * SECOND, 2));
+        assert!(evidence.weigh(Finding::Unclear, now).is_none());
+        assert!(misses(&mut evidence, now + 20 * SECOND, 1));
     }
 
     fn misses(evidence: &mut Evidence, at: Instant, times: u32) -> bool {

@@ -13,12 +13,15 @@ pub enum Finding {
     /// The server has refused it for what it says, for good: a record that reads "rejected".
     Rejected(Response<Bytes>),
     /// The server has not done it and never will: it says so itself, of this very operation. That is
-    /// more than not to know it, which is [`NotFound`](Self::NotFound).
+    /// more than not to know it, which is [`NotFound`](Self::NotFound). So it may be sent again; unless the
+    /// server is known to have received it, which makes this a refusal.
     NotApplied,
     /// The server does not know it. It may be on its way, or the answer may come from a copy that lags.
     NotFound,
-    /// The server knows it and has not decided, or nobody can tell.
+    /// The server knows it and has not decided. So it was received, and not to find it later is a lag.
     Pending,
+    /// The answer says nothing about it. It counts for nothing.
+    Unclear,
 }
 
 /// What somebody else knows of an operation, such as a stream of the server's events.
@@ -29,7 +32,8 @@ pub enum Resolution {
     Applied(Response<Bytes>),
     /// The server has refused it for what it says.
     Rejected(Response<Bytes>),
-    /// The server has not done it and never will, so it may be sent again.
+    /// The server has not done what was sent so far and never will, so it may be sent again; unless the server
+    /// is known to have received it, which makes this a refusal.
     NotApplied,
 }
 

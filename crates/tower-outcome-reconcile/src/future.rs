@@ -305,6 +305,7 @@ where
             (Outcome::Retryable { .. }, _) => Next::Return(match kept.registration {
                 Some(registration) => match registration.take() {
                     Some(resolution) => open.answer(course::told_already(resolution, decision)),
+                    None if decision.delivery.proves_not_applied() => open.original.into_output(),
                     None => open.watched(registration),
                 },
                 None => open.original.into_output(),

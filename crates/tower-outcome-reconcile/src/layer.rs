@@ -36,6 +36,7 @@ pub struct ReconcileLayer<R, C = HttpClassifier> {
 /// | [`priority`](Self::priority) | 64, between highest and normal | what may be in the market comes after what must leave it, and before the rest |
 /// | [`resolutions`](Self::resolutions) | none | |
 /// | [`observer`](Self::observer) | none | |
+/// | [`drain_limit`](Self::drain_limit) | 16 KiB | an error page; a longer one is not worth a connection |
 #[must_use]
 pub struct ReconcileLayerBuilder<R, C = HttpClassifier> {
     config: Config<R, C>,
@@ -201,7 +202,7 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
     }
 
     /// Sets whether a layer below may sign requests with an end of validity. It leaves word of that in the
-    /// [`CallContext`](tower_outcome_core::CallContext), and a call that has none is given one: three
+    /// [`CallContext`](tower_outcome_core::CallContext), and a call that has none is given one: four
     /// allocations for a request that may end unknown and that no Deadline stands above. `false` spares
     /// them where nothing is signed.
     pub fn signed(mut self, signed: bool) -> Self {

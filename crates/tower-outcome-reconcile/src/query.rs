@@ -34,7 +34,7 @@ use crate::{Finding, Inquiry, Reconciler, Through};
 ///     |_: &Inquiry, answer: Response<Bytes>| match answer.status() {
 ///         StatusCode::OK => Finding::Applied(answer),
 ///         StatusCode::NOT_FOUND => Finding::NotFound,
-///         _ => Finding::Pending,
+///         _ => Finding::Unclear,
 ///     },
 /// );
 /// # let _ = by_query;

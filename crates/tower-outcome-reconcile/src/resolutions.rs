@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -42,8 +42,16 @@ struct Calls {
 /// The calls of one operation: one, unless it is hedged or sent again.
 #[derive(Default)]
 struct Entry {
-    waiting: Vec<(u64, Option<Waker>)>,
+    waiting: Vec<Waiting>,
+    /// What is known for good: that it was applied, or rejected.
     resolution: Option<Resolution>,
+}
+
+struct Waiting {
+    number: u64,
+    waker: Option<Waker>,
+    /// Whether it was told that what was sent so far was not applied.
+    is_denied: bool,
 }
 
 /// The registration of one call, which ends when it is dropped.
@@ -64,16 +72,26 @@ impl Resolutions {
 
     /// Tells all calls of that operation what became of it, and returns whether there are any.
     ///
-    /// The first word stands. It is for the calls whose outcome is unknown or that are about to be sent
-    /// again; one that is answered keeps its answer.
+    /// The first word stands, but for [`NotApplied`](Resolution::NotApplied), which is about what was sent so
+    /// far. It is for the calls whose outcome is unknown or that are about to be sent again; one that is
+    /// answered keeps its answer.
     pub fn resolve(&self, id: &OperationId, resolution: Resolution) -> bool {
         let mut calls = self.lock();
         let Some(entry) = calls.by_id.get_mut(id) else {
             return false;
         };
-        entry.resolution.get_or_insert(resolution);
-        let waiting = entry.waiting.iter_mut();
-        let wakers: Vec<_> = waiting.filter_map(|(_, waker)| waker.take()).collect();
+        let is_denied = matches!(resolution, Resolution::NotApplied);
+        if !is_denied {
+            entry.resolution.get_or_insert(resolution);
+        }
+        let wakers: Vec<_> = entry
+            .waiting
+            .iter_mut()
+            .filter_map(|waiting| {
+                waiting.is_denied |= is_denied;
+                waiting.waker.take()
+            })
+            .collect();
         drop(calls);
         wakers.into_iter().for_each(Waker::wake);
         true
@@ -90,7 +108,11 @@ impl Resolutions {
         let number = calls.next;
         calls.next = calls.next.wrapping_add(1);
         let entry = calls.by_id.entry(id.clone()).or_default();
-        entry.waiting.push((number, None));
+        entry.waiting.push(Waiting {
+            number,
+            waker: None,
+            is_denied: false,
+        });
         drop(calls);
         Registration {
             resolutions: self.clone(),
@@ -117,43 +139,47 @@ impl fmt::Debug for Resolutions {
 
 impl Registration {
     /// Takes the word, if there is one.
-    ///
-    /// That it was not applied is good for one call: what is sent after that is another matter.
     pub(crate) fn take(&self) -> Option<Resolution> {
-        let mut calls = self.resolutions.lock();
-        let resolution = &mut calls.by_id.get_mut(&self.id)?.resolution;
-        match resolution {
-            Some(Resolution::NotApplied) => resolution.take(),
-            _ => resolution.clone(),
-        }
+        self.look(|known, waiting| waiting.word(known))
     }
 
     /// Waits for the word, and takes it.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Resolution> {
-        if self.poll_settled(cx).is_pending() {
-            return Poll::Pending;
-        }
-        self.take().map_or(Poll::Pending, Poll::Ready)
+        let word = self.look(|known, waiting| {
+            let word = waiting.word(known);
+            if word.is_none() {
+                waiting.wake_later(cx);
+            }
+            word
+        });
+        word.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn look<T>(
+        &self,
+        look: impl FnOnce(&Option<Resolution>, &mut Waiting) -> Option<T>,
+    ) -> Option<T> {
+        let mut calls = self.resolutions.lock();
+        let Entry {
+            waiting,
+            resolution,
+        } = calls.by_id.get_mut(&self.id)?;
+        let mut waiting = waiting.iter_mut();
+        let waiting = waiting.find(|waiting| waiting.number == self.number)?;
+        look(resolution, waiting)
     }
 }
 
+/// Only what is known for good settles anything. What was not applied is sent again when its time comes.
 impl Settling for Registration {
     fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut calls = self.resolutions.lock();
-        let Some(entry) = calls.by_id.get_mut(&self.id) else {
-            return Poll::Pending;
-        };
-        if entry.resolution.is_some() {
-            return Poll::Ready(());
-        }
-        let mut waiting = entry.waiting.iter_mut();
-        if let Some((_, waker)) = waiting.find(|(number, _)| *number == self.number) {
-            match waker {
-                Some(waker) => waker.clone_from(cx.waker()),
-                None => *waker = Some(cx.waker().clone()),
+        let settled = self.look(|entry, waiting| {
+            if entry.is_none() {
+                waiting.wake_later(cx);
             }
-        }
-        Poll::Pending
+            entry.as_ref().map(|_| ())
+        });
+        settled.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -161,7 +187,9 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let mut calls = self.resolutions.lock();
         if let Some(entry) = calls.by_id.get_mut(&self.id) {
-            entry.waiting.retain(|(number, _)| *number != self.number);
+            entry
+                .waiting
+                .retain(|waiting| waiting.number != self.number);
             if entry.waiting.is_empty() {
                 calls.by_id.remove(&self.id);
             }
@@ -172,5 +200,22 @@ impl Drop for Registration {
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registration").field(&self.id).finish()
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// What this call is told. That it was not applied is told once.
+    fn word(&mut self, known: &Option<Resolution>) -> Option<Resolution> {
+        let denied = mem::take(&mut self.is_denied).then_some(Resolution::NotApplied);
+        known.clone().or(denied)
+    }
+
+    fn wake_later(&mut self, cx: &mut Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
     }
 }

@@ -195,9 +195,9 @@ impl TimeoutsBuilder {
     /// Without a deadline nothing is written. The bound `attempt` is not sent: it ends with the
     /// response head, and a server would end a stream by it.
     ///
-    /// tonic's channel keeps an eye on that header too, and ends a call whose head is missing then. So
-    /// what a call dies of at its deadline may be tonic's `TimeoutExpired` instead of
-    /// [`Elapsed`](crate::Elapsed); outcome and delivery are the same.
+    /// tonic's channel keeps an eye on that header too, and gives a call up by itself when the head is
+    /// missing then. Above a [`WitnessLayer`](tower_outcome_core::WitnessLayer) that failure is
+    /// [`Elapsed`](crate::Elapsed) all the same.
     pub fn grpc_timeout(mut self, on: bool) -> Self {
         self.grpc_timeout = on;
         self

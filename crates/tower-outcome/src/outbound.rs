@@ -95,7 +95,7 @@ pub mod steps;
 #[cfg(all(feature = "hyper-util", feature = "timeout"))]
 pub use self::hyper_client::{HyperClient, SharedClient};
 pub use self::{
-    boxed::{OutboundBody, OutboundClient},
+    boxed::{OutboundBody, OutboundClient, Sending},
     builder::OutboundBuilder,
     error::OutboundError,
     optional::{Optional, OptionalFuture, OptionalLayer},

@@ -197,7 +197,7 @@ impl<'f> Section<'f> {
         items.unwrap_or_default()
     }
 
-    /// Returns the keys of a table whose keys the file chooses, each with a section that reads it.
+    /// Returns the keys and values of a table whose keys the file chooses.
     pub(crate) fn entries(&self, key: &'static str) -> Vec<(&'f str, &'f DeValue<'f>)> {
         match self.get(key) {
             None => Vec::new(),
@@ -248,18 +248,20 @@ impl<'f> Section<'f> {
         }
     }
 
-    /// Says of each section but the first that has a text under this key which one before it has too.
-    pub(crate) fn unique(&self, sections: &[Self], key: &'static str) {
+    /// Says of each section that has the same text under this key as one before it; returns whether none
+    /// has.
+    pub(crate) fn unique(&self, sections: &[Self], key: &'static str) -> bool {
         let mut seen = HashSet::new();
+        let mut unique = true;
         for section in sections {
-            let value = section
-                .table
-                .get(key)
-                .and_then(|value| value.get_ref().as_str());
+            let value = section.table.get(key);
+            let value = value.and_then(|value| value.get_ref().as_str());
             if let Some(value) = value.filter(|value| !seen.insert(*value)) {
                 section.wrong(key, format_args!("{value:?}, which another one has"));
+                unique = false;
             }
         }
+        unique
     }
 
     /// Says of each key that nobody has asked for that it means nothing.

@@ -52,10 +52,9 @@ pub(super) fn read(section: &Section<'_>, name: &str) -> Limits {
     let classes = section.sections("class");
     let costs = section.sections("cost");
     let priority = section.section("priority");
-    section.unique(&limits, "name");
-    section.unique(&classes, "name");
+    let unique = section.unique(&limits, "name") & section.unique(&classes, "name");
     let mut budget = RateBudget::builder(if name.is_empty() { "upstream" } else { name });
-    let mut complete = !limits.is_empty();
+    let mut complete = unique && !limits.is_empty();
     for limit in &limits {
         match read_limit(limit) {
             Some(limit) => budget = budget.limit(limit),

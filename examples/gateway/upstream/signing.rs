@@ -7,24 +7,27 @@ use tower_outcome::{
 
 use super::{Reading, Section};
 
-/// Makes a signer from the key's name, its secret, and the passphrase of venues that have one.
-type Make = fn(&str, &str, &str) -> Result<Template, ConfigError>;
+/// What a signer is made from: the key's name, its secret, and the passphrase of venues that have one.
+#[derive(Clone, Copy)]
+enum Signer {
+    Key(fn(&str, &str) -> Result<Template, ConfigError>),
+    KeyAndPassphrase(fn(&str, &str, &str) -> Result<Template, ConfigError>),
+}
 
 /// The signers that a file may name.
-const TEMPLATES: [(&str, Make); 9] = [
-    ("binance", |key, secret, _| Template::binance(key, secret)),
-    ("bitmex", |key, secret, _| Template::bitmex(key, secret)),
-    ("bitstamp", |key, secret, _| Template::bitstamp(key, secret)),
-    ("bybit", |key, secret, _| Template::bybit(key, secret)),
-    ("coinbase-exchange", |key, secret, pass| {
-        Template::coinbase_exchange(key, secret, pass)
-    }),
-    ("deribit", |key, secret, _| Template::deribit(key, secret)),
-    ("kraken", |key, secret, _| Template::kraken(key, secret)),
-    ("okx", |key, secret, pass| Template::okx(key, secret, pass)),
-    ("robinhood", |key, secret, _| {
-        Template::robinhood(key, secret)
-    }),
+const SIGNERS: [(&str, Signer); 9] = [
+    ("binance", Signer::Key(Template::binance)),
+    ("bitmex", Signer::Key(Template::bitmex)),
+    ("bitstamp", Signer::Key(Template::bitstamp)),
+    ("bybit", Signer::Key(Template::bybit)),
+    (
+        "coinbase-exchange",
+        Signer::KeyAndPassphrase(Template::coinbase_exchange),
+    ),
+    ("deribit", Signer::Key(Template::deribit)),
+    ("kraken", Signer::Key(Template::kraken)),
+    ("okx", Signer::KeyAndPassphrase(Template::okx)),
+    ("robinhood", Signer::Key(Template::robinhood)),
 ];
 
 /// Reads `[upstream.sign]`. Without that nothing is signed.
@@ -43,22 +46,21 @@ pub(super) fn read(
 
 fn read_template(section: &Section<'_>, reading: &Reading<'_>) -> Option<Template> {
     section.needed("template");
-    let make = section.one_of("template", &TEMPLATES);
+    let signer = section.one_of("template", &SIGNERS);
     let key = reading.secret(section, "key_env");
     let secret = reading.secret(section, "secret_env");
-    let passphrase = match section.text("passphrase_env") {
-        Some(_) => reading.secret(section, "passphrase_env")?,
-        None => String::new(),
-    };
     let window = section.span("window");
-    let template = match make?(&key?, &secret?, &passphrase) {
-        Ok(template) => template,
-        Err(error) => {
-            // Which of the two it is stands in the text; their values do not.
-            section.refused_as("secret_env", &error);
-            return None;
+    let template = match signer? {
+        Signer::Key(make) => make(&key?, &secret?),
+        Signer::KeyAndPassphrase(make) => {
+            let passphrase = reading.secret(section, "passphrase_env");
+            make(&key?, &secret?, &passphrase?)
         }
     };
+    let template = template
+        // What it is about stands in the text, and its value does not.
+        .map_err(|error| section.refused_as("secret_env", &error))
+        .ok()?;
     match window {
         None => Some(template),
         Some(window) => template

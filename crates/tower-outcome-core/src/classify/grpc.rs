@@ -33,8 +33,9 @@ use crate::{
 /// [`repeatable`](GrpcClassifierBuilder::repeatable), the first frame of the body is awaited too, so
 /// that a status in trailers before any message is seen. Other methods may be streams whose first
 /// message depends on what the caller sends next; their head counts as the answer, and what the
-/// trailers say is left to the caller. A status after the first message is never acted upon: the
-/// call has been answered.
+/// trailers say is left to the caller. A status after the first message is not acted upon: the call has
+/// been answered. Where an answer that breaks off is to be judged too, have the answers of those methods
+/// [read whole](GrpcClassifierBuilder::whole).
 #[derive(Clone, Debug)]
 pub struct GrpcClassifier(Arc<Table>);
 
@@ -57,6 +58,8 @@ pub struct GrpcCall {
 struct Table {
     repeatable: HashSet<Box<str>>,
     unary: HashSet<Box<str>>,
+    /// How much of the answer of a unary method is read before it is judged: 0 for its first frame.
+    whole: usize,
     /// One bit per status code.
     transient: u32,
 }
@@ -192,10 +195,10 @@ impl Classify for GrpcClassifier {
             let answer = self.code(http_to_grpc(head.status), &head.headers);
             return Verdict::Decided(answer.decide(call.repeatable, attempt));
         }
-        if call.unary {
-            Verdict::NeedsFirstFrame
-        } else {
-            Verdict::Decided(Decision::SUCCESS)
+        match (call.unary, self.0.whole) {
+            (false, _) => Verdict::Decided(Decision::SUCCESS),
+            (true, 0) => Verdict::NeedsFirstFrame,
+            (true, limit) => Verdict::NeedsBody { limit },
         }
     }
 
@@ -247,6 +250,19 @@ impl GrpcClassifierBuilder {
             let path = self.path("unary", path.as_ref());
             self.table.unary.extend(path);
         }
+        self
+    }
+
+    /// Has the answers of all listed methods read whole before they are judged, up to so many bytes: by
+    /// default only the first frame of each.
+    ///
+    /// The status in the trailers counts then, wherever it is, and an answer that breaks off after its
+    /// message is unknown for an order, and retryable where repeating is harmless, instead of a success
+    /// whose caller finds an error in it. The message is handed on when its trailers are there.
+    ///
+    /// A longer answer counts by its first frame.
+    pub fn whole(mut self, bytes: usize) -> Self {
+        self.table.whole = bytes;
         self
     }
 
@@ -324,6 +340,7 @@ impl Default for Table {
         Self {
             repeatable: HashSet::new(),
             unary: HashSet::new(),
+            whole: 0,
             transient: 1 << RESOURCE_EXHAUSTED | 1 << UNAVAILABLE,
         }
     }

@@ -8,6 +8,7 @@ use std::{
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use tonic::Status;
 
 use super::{code, judge::Judge};
 use crate::BoxError;
@@ -42,7 +43,7 @@ where
     B::Error: Into<BoxError>,
 {
     type Data = B::Data;
-    type Error = BoxError;
+    type Error = Status;
 
     fn poll_frame(
         self: Pin<&mut Self>,
@@ -62,9 +63,9 @@ where
             Err(_) => None,
         };
         Poll::Ready(Some(match (failed, frame) {
-            (Some(status), _) => Err(status.into()),
+            (Some(status), _) => Err(status),
             (None, Ok(frame)) => Ok(frame),
-            (None, Err(error)) => Err(code::of_error(error.into()).into()),
+            (None, Err(error)) => Err(code::of_error(error.into())),
         }))
     }
 

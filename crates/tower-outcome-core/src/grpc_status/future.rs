@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use tonic::metadata::MetadataMap;
+use tonic::{Status, metadata::MetadataMap};
 
 use super::{GrpcStatusBody, code, judge::Judge};
 use crate::{BoxError, CallReport, Failure};
@@ -53,7 +53,7 @@ where
     B: Body + Unpin,
     B::Error: Into<BoxError>,
 {
-    type Output = Result<Response<GrpcStatusBody<B>>, BoxError>;
+    type Output = Result<Response<GrpcStatusBody<B>>, Status>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -61,7 +61,7 @@ where
         if this.unread.is_none() {
             let response = match ready!(this.inner.poll(cx)) {
                 Ok(response) => response,
-                Err(error) => return Poll::Ready(Err(code::of_error(error.into()).into())),
+                Err(error) => return Poll::Ready(Err(code::of_error(error.into()))),
             };
             let report = CallReport::of(response.extensions());
             let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
@@ -74,11 +74,11 @@ where
                 ));
             };
             if let Some(status) = code::of_server(response.headers(), report) {
-                return Poll::Ready(Err(status.into()));
+                return Poll::Ready(Err(status));
             }
             if response.status() != StatusCode::OK {
                 let status = code::of_http(response.status(), report);
-                return Poll::Ready(Err(status.into()));
+                return Poll::Ready(Err(status));
             }
             let report = report.clone();
             *this.unread = Some(Unread { response, report });
@@ -92,10 +92,10 @@ where
             return Poll::Pending;
         };
         Poll::Ready(match first {
-            None => Err(code::of_http(StatusCode::OK, &report).into()),
-            Some(Err(error)) => Err(code::of_error(of_body(error.into(), report)).into()),
+            None => Err(code::of_http(StatusCode::OK, &report)),
+            Some(Err(error)) => Err(code::of_error(of_body(error.into(), report))),
             Some(Ok(frame)) => match frame.into_trailers() {
-                Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report).into()),
+                Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report)),
                 // A message, so whoever called it a failure has done so for reasons of its own.
                 Err(message) => {
                     Ok(response.map(|body| GrpcStatusBody::new(Some(message), body, None)))
@@ -114,7 +114,7 @@ fn of_body(error: BoxError, report: CallReport) -> BoxError {
 }
 
 /// As generated code does it, the metadata of the head is part of the status too.
-fn of_trailers(trailers: &HeaderMap, head: &HeaderMap, report: &CallReport) -> tonic::Status {
+fn of_trailers(trailers: &HeaderMap, head: &HeaderMap, report: &CallReport) -> Status {
     let Some(mut status) = code::of_server(trailers, report) else {
         return code::of_http(StatusCode::OK, report);
     };

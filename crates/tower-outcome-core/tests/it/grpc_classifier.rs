@@ -206,6 +206,30 @@ fn an_answer_that_breaks_off_is_lost_and_may_be_had_again() {
 }
 
 #[test]
+fn the_answer_of_a_unary_method_is_read_whole_where_that_was_asked_for() {
+    let classifier = GrpcClassifier::builder()
+        .unary(["/venue.Orders/Place"])
+        .whole(64)
+        .build()
+        .unwrap();
+    let verdict = |request| {
+        let call = classifier.call(request);
+        classifier.response(&call, Attempt::FIRST, &headers(&[]))
+    };
+
+    let place = path("/venue.Orders/Place");
+    assert_eq!(verdict(&place), Verdict::NeedsBody { limit: 64 });
+    // What may be a stream is left alone.
+    let watch = path("/venue.Orders/Watch");
+    assert_eq!(verdict(&watch), Verdict::Decided(Decision::SUCCESS));
+
+    let call = classifier.call(&place);
+    let seen = BodySeen::Failed;
+    let decision = classifier.body(&call, Attempt::FIRST, &headers(&[]), seen);
+    assert!(decision.outcome.is_unknown());
+}
+
+#[test]
 fn a_head_without_a_status_is_the_answer_where_the_first_message_may_be_long_in_coming() {
     let classifier = classifier();
     let call = classifier.call(&path("/venue.Orders/Watch"));

@@ -20,7 +20,7 @@ fn by_query() -> impl Reconciler<Mock<Req, Res>, Full<Bytes>> {
         |_: &Inquiry, answer: Response<Bytes>| match answer.status().as_u16() {
             200 => Finding::Applied(answer),
             404 => Finding::NotFound,
-            _ => Finding::Pending,
+            _ => Finding::Unclear,
         },
     )
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tower_outcome_core::{CallReport, Repeatable, RepeatableBecause, SettledBy};
+use tower_outcome_core::{
+    CallReport, Delivery, Failure, NotRetried, Outcome, Reason, Repeatable, RepeatableBecause,
+    SettledBy,
+};
 use tower_outcome_reconcile::{How, OperationId, Resolution, Resolutions};
 
 use crate::support::*;
@@ -123,17 +126,61 @@ async fn what_may_be_sent_again_carries_a_watch_and_is_answered_without_being_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denial_counts_once_so_that_what_is_sent_after_it_is_really_sent() {
-    let (_, resolutions, service, mut server) = listening(Say::Pending);
+async fn a_denial_is_for_what_was_sent_before_it_and_what_is_sent_after_is_really_sent() {
+    let (_, resolutions, service, mut server) = listening(Say::Fails);
     let call = start(&service, order());
     server.fail(reset()).await;
     let other = start(&service, order());
     server.fail(reset()).await;
     tokio::time::sleep(SECOND).await;
     assert!(resolutions.resolve(&ID, Resolution::NotApplied));
-    tokio::task::yield_now().await;
-    assert!(call.is_finished() ^ other.is_finished());
+    for call in [call, other] {
+        let result = call.await.unwrap();
+        assert!(CallReport::outcome_of(&result).is_retryable());
+        assert_eq!(report(&result).how(), Some(How::ToldNotApplied));
+    }
     let third = start(&service, order());
     server.respond(status(200)).await;
     assert_eq!(third.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_does_not_settle_what_is_about_to_be_sent_again_anyway() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let mut request = order();
+    let because = RepeatableBecause::Marked;
+    let extensions = request.extensions_mut();
+    extensions.insert(Repeatable::Yes(because));
+    let call = start(&service, request.clone());
+    server.respond(status(503)).await;
+    let open = call.await.unwrap();
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
+    // And what is sent then is no part of what was denied.
+    let call = start(&service, request);
+    server.respond(status(200)).await;
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_layer_below_has_given_up_on_stays_given_up() {
+    let (_, _, service, mut server) = listening(Say::Pending);
+    let keyed = Repeatable::Yes(RepeatableBecause::Marked);
+    let mut request = order();
+    request.extensions_mut().insert(keyed);
+    let call = start(&service, request);
+    let outcome = Outcome::Retryable {
+        reason: Reason::Transport,
+        after: None,
+    };
+    let below = CallReport::new(outcome, Delivery::MaybeSent, keyed);
+    let below = below.with_not_retried(Some(NotRetried::Exhausted));
+    let failure = Failure::new(outcome, Delivery::MaybeSent, "lost").with_report(below);
+    server.fail(failure.into()).await;
+    let result = call.await.unwrap();
+    let report = CallReport::in_result(&result).unwrap();
+    assert!(report.settling().is_some());
+    assert!(matches!(report.not_retried(), Some(NotRetried::Exhausted)));
 }

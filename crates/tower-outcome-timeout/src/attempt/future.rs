@@ -32,6 +32,8 @@ pin_project! {
         begun: bool,
         pace: Option<Arc<Pace>>,
         limits: Limits,
+        // Whether the transport knows the deadline.
+        announced: bool,
         read_idle: Option<Duration>,
         stamped: Stamped,
         // Made when the first poll did not end the attempt.
@@ -48,6 +50,8 @@ impl<F> TimeoutFuture<F> {
         inner: Option<F>,
         pace: Option<Arc<Pace>>,
         limits: Limits,
+        // Whether the transport knows the deadline.
+        announced: bool,
         read_idle: Option<Duration>,
         stamped: Stamped,
     ) -> Self {
@@ -56,6 +60,7 @@ impl<F> TimeoutFuture<F> {
             inner,
             pace,
             limits,
+            announced,
             read_idle,
             stamped,
             timer: None,
@@ -81,6 +86,7 @@ where
                         this.stamped.answered();
                         Ok(response.map(|body| TimeoutBody::new(body, idle)))
                     }
+                    Err(error) if *this.announced => Err(named(error.into(), this.limits)),
                     Err(error) => Err(error.into()),
                 });
             }
@@ -148,6 +154,33 @@ fn poll_timer(cx: &mut Context<'_>, mut timer: Pin<&mut Option<Sleep>>, at: Inst
         Some(timer) => poll_due(timer, cx),
         None => Poll::Pending,
     }
+}
+
+/// A transport that was told of the deadline may strike by itself, as tonic's channel does. It does so a
+/// moment earlier, since what it was told is rounded down; which bound that was it cannot say.
+#[cold]
+fn named(error: BoxError, limits: &Limits) -> BoxError {
+    /// What a timer is exact to.
+    const TICK: Duration = Duration::from_millis(1);
+    let Some((end, bound @ Bound::Deadline, limit)) = limits.end() else {
+        return error;
+    };
+    let Some(failure) = Failure::of(&*error) else {
+        return error;
+    };
+    let timed_out = failure.outcome().reason() == Some(Reason::TimedOut);
+    if !timed_out || end.saturating_duration_since(Instant::now()) > TICK {
+        return error;
+    }
+    let phase = if failure.delivery().proves_not_applied() {
+        Phase::Connecting
+    } else {
+        Phase::AwaitingHead
+    };
+    let elapsed = Elapsed::new(bound, limit, phase);
+    Failure::new(failure.outcome(), failure.delivery(), elapsed)
+        .with_proven_by(failure.proven_by())
+        .into()
 }
 
 /// What becomes of an attempt for which no time is left.

@@ -80,7 +80,7 @@ where
         let limits = Limits::new(started, &bounds, Deadline::of(&head.extensions));
         if limits.is_over(started) {
             // Nothing of it leaves any more.
-            return TimeoutFuture::new(None, None, limits, None, stamped);
+            return TimeoutFuture::new(None, None, limits, false, None, stamped);
         }
         if bounds.grpc_timeout {
             announce(&mut head, started);
@@ -91,7 +91,8 @@ where
         if let Some(pace) = &pace {
             pace.handed_down();
         }
-        TimeoutFuture::new(Some(future), pace, limits, bounds.read_idle, stamped)
+        let (announced, idle) = (bounds.grpc_timeout, bounds.read_idle);
+        TimeoutFuture::new(Some(future), pace, limits, announced, idle, stamped)
     }
 }
 

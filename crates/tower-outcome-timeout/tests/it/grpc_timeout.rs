@@ -1,10 +1,12 @@
 //! The deadline on the wire, as gRPC has it.
 
+use std::time::Duration;
+
 use http::HeaderValue;
 use tokio::time::{Instant, advance};
 use tower::{Layer, Service};
-use tower_outcome_core::{BoxError, Deadline};
-use tower_outcome_timeout::{DeadlineLayer, SentBody, TimeoutLayer, Timeouts};
+use tower_outcome_core::{BoxError, Deadline, Delivery, Failure, Reason};
+use tower_outcome_timeout::{Bound, DeadlineLayer, Elapsed, SentBody, TimeoutLayer, Timeouts};
 use tower_test::mock;
 
 use crate::support::*;
@@ -110,7 +112,7 @@ async fn a_timeout_of_zero_starts_nothing() {
         std::future::poll_fn(|cx| Service::<Req>::poll_ready(&mut service, cx)).await;
     ready.unwrap();
     let error = service.call(asking("0n")).await.unwrap_err();
-    let failure = tower_outcome_core::Failure::of(&*error).unwrap();
+    let failure = Failure::of(&*error).unwrap();
     assert!(failure.delivery().proves_not_applied());
     assert!(
         tokio_test::task::spawn(server.next_request())
@@ -130,4 +132,39 @@ async fn a_timeout_does_not_outlast_the_deadline_around_it() {
     let (sent, _send) = received(&mut server).await;
     assert_eq!(sent.headers()["grpc-timeout"], "5000000u");
     call.abort();
+}
+
+/// As tonic's channel, which sees the header and keeps the time itself.
+#[tokio::test(start_paused = true)]
+async fn a_transport_that_strikes_at_the_deadline_is_the_deadline() {
+    let late = || Failure::new(unknown(Reason::TimedOut), Delivery::MaybeSent, "late");
+    let broken = || Failure::new(unknown(Reason::Transport), Delivery::MaybeSent, "broken");
+    let cases: [(Duration, Failure, Option<Bound>); 4] = [
+        (
+            Duration::from_micros(4_999_500),
+            late(),
+            Some(Bound::Deadline),
+        ),
+        (secs(5), late(), Some(Bound::Deadline)),
+        // A bound of the transport's own.
+        (secs(4), late(), None),
+        (secs(5), broken(), None),
+    ];
+    for (at, failure, expected) in cases {
+        let (mock, mut server) = mock::pair::<OnWire, Res>();
+        let service = TimeoutLayer::new(&timeouts()).layer(mock);
+        let mut request = post();
+        let deadline = Deadline::after(secs(5));
+        request.extensions_mut().insert(deadline);
+        let call = start(&service, request).await;
+        let (_sent, send) = received(&mut server).await;
+        let (outcome, delivery) = (failure.outcome(), failure.delivery());
+        // Both in the same turn, so that the transport is first.
+        send.send_error(failure);
+        advance(at).await;
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(Elapsed::of(&*error).map(Elapsed::bound), expected);
+        let failure = Failure::of(&*error).unwrap();
+        assert_eq!((failure.outcome(), failure.delivery()), (outcome, delivery));
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::{
     fmt,
+    future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -11,10 +12,7 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use tower::{
-    ServiceExt,
-    util::{BoxCloneSyncService, Oneshot},
-};
+use tower::{ServiceExt, util::BoxCloneSyncService};
 use tower_layer::Layer;
 use tower_outcome_core::BoxError;
 use tower_service::Service;
@@ -57,6 +55,17 @@ pub struct OutboundBody {
     inner: UnsyncBoxBody<Bytes, BoxError>,
 }
 
+/// The future of [`OutboundClient::send`].
+#[must_use = "nothing is sent until it is polled"]
+pub struct Sending<B> {
+    service: Boxed<B>,
+    /// Until it is sent.
+    request: Option<Request<B>>,
+    // A combinator with projected types would not be `Send` for all the compiler knows where `B` has a
+    // boxed error in it.
+    sent: Option<BoxFuture<'static, Result<Response<OutboundBody>, BoxError>>>,
+}
+
 // === impl Outbound ===
 
 impl<L> Outbound<L> {
@@ -96,8 +105,12 @@ impl<B> OutboundClient<B> {
     ///
     /// Dropping the future is as dropping the response futures of all layers: nothing of theirs is kept,
     /// and what was sent was sent.
-    pub fn send(&self, request: Request<B>) -> Oneshot<Self, Request<B>> {
-        self.clone().oneshot(request)
+    pub fn send(&self, request: Request<B>) -> Sending<B> {
+        Sending {
+            service: self.service.clone(),
+            request: Some(request),
+            sent: None,
+        }
     }
 }
 
@@ -126,6 +139,35 @@ impl<B> Service<Request<B>> for OutboundClient<B> {
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         self.service.call(request)
+    }
+}
+
+// === impl Sending ===
+
+impl<B> Future for Sending<B> {
+    type Output = Result<Response<OutboundBody>, BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.request.is_some() {
+            ready!(self.service.poll_ready(cx))?;
+            if let Some(request) = self.request.take() {
+                self.sent = Some(self.service.call(request));
+            }
+        }
+        match &mut self.sent {
+            Some(sent) => sent.as_mut().poll(cx),
+            // There is one as soon as the request is gone.
+            None => Poll::Pending,
+        }
+    }
+}
+
+// Nothing in it is pinned but what is boxed.
+impl<B> Unpin for Sending<B> {}
+
+impl<B> fmt::Debug for Sending<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").finish_non_exhaustive()
     }
 }
 
