@@ -12,10 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper_util::client::legacy::{
-    Client as Hyper,
-    connect::{Connect, HttpConnector},
-};
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use tokio::{
     task::{spawn_blocking, yield_now},
     time::Instant,
@@ -23,7 +20,7 @@ use tokio::{
 use tower::{service_fn, util::BoxCloneSyncService};
 use tower_outcome::{
     Bound, BoxError, CallReport, Elapsed, Outbound, OutboundBody, OutboundClient, Random,
-    WitnessConnector, timeout::ConnectTimeout,
+    WitnessConnector, outbound::SharedClient, timeout::ConnectTimeout,
 };
 use tower_outcome_testkit::{self as testkit, Answer, Fault, Ledger, Venue};
 
@@ -122,7 +119,7 @@ where
 /// Sends a request and gets its answer while the clock stands still, or until the venue has gone
 /// silent on purpose.
 async fn exchange<C, B>(
-    hyper: Hyper<C, B>,
+    hyper: SharedClient<C, B>,
     request: Request<B>,
     ledger: Ledger,
     still: Option<Still>,
@@ -132,7 +129,7 @@ where
     B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     let silence = silence(&request, ledger);
-    let mut answer = hyper.request(request);
+    let mut answer = hyper.get_ref().request(request);
     let Some(silence) = silence else {
         let (head, body) = answer.await?.into_parts();
         let body = Full::new(body.collect().await?.to_bytes());

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use tower::{Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
+use bytes::Bytes;
+use http::header;
+use http_body_util::Full;
+use tower::{BoxError, Layer, ServiceExt, retry, timeout::TimeoutLayer as TowerTimeout};
 use tower_outcome::{
     AuthRefreshLayer, Credential, Credentials, DeadlineLayer, FetchError, Finding, HttpClassifier,
     Inquiry, Limit, RateBudget, RateLimitLayer, ReconcileLayer, Reconciler, RetryLayer,
@@ -18,6 +21,7 @@ use tower_outcome::{
 use crate::{
     call::{Bare, Burst, Call, Hesitate, Loop, Persist, Sent},
     peers::{self, Cloning},
+    signer::{SIGNATURE, SIGNED},
     smithy, stacks,
 };
 
@@ -140,8 +144,8 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Keyed,
         service: |sent| {
-            let layer = ReconcileLayer::new(nobody());
-            Loop::boxed(layer.layer(Bare), sent)
+            let layer = ReconcileLayer::new(nobody::<28>());
+            Loop::boxed(layer.layer(Bare::<28>), sent)
         },
     },
     Case {
@@ -154,8 +158,8 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Keyed,
         service: |sent| {
-            let layer = reconcile().keep(Keep::Id).signed(false);
-            Loop::boxed(layer.build().expect("is valid").layer(Bare), sent)
+            let layer = reconcile::<29>().keep(Keep::Id).signed(false);
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<29>), sent)
         },
     },
     Case {
@@ -168,8 +172,8 @@ pub(crate) const ALL: &[Case] = &[
         }),
         sent: Sent::Keyed,
         service: |sent| {
-            let layer = reconcile().signed(false);
-            Loop::boxed(layer.build().expect("is valid").layer(Bare), sent)
+            let layer = reconcile::<30>().signed(false);
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<30>), sent)
         },
     },
     Case {
@@ -178,8 +182,8 @@ pub(crate) const ALL: &[Case] = &[
         bound: None,
         sent: Sent::Keyed,
         service: |sent| {
-            let layer = reconcile();
-            Loop::boxed(layer.build().expect("is valid").layer(Bare), sent)
+            let layer = reconcile::<31>();
+            Loop::boxed(layer.build().expect("is valid").layer(Bare::<31>), sent)
         },
     },
     Case {
@@ -330,6 +334,30 @@ pub(crate) const ALL: &[Case] = &[
         sent: Sent::Keyed,
         service: stacks::five,
     },
+    Case {
+        name: "outcome_five_built",
+        about: "the same, made by the typed builder",
+        bound: Some(Bound {
+            instructions: 3000,
+            allocations: 4,
+        }),
+        sent: Sent::Keyed,
+        service: stacks::five_built,
+    },
+    Case {
+        name: "outcome_seven_built",
+        about: "the same, with Deadline above and Witness below",
+        bound: None,
+        sent: Sent::Keyed,
+        service: stacks::seven_built,
+    },
+    Case {
+        name: "http_two_headers",
+        about: "two headers more on a request that had five: what AuthRefresh and Sign cannot do without",
+        bound: None,
+        sent: Sent::Keyed,
+        service: |sent| Loop::boxed(Bare::<27>.map_request(two_headers), sent),
+    },
 ];
 
 /// What three layers may cost a request that may be sent again.
@@ -368,6 +396,13 @@ fn extended(mut request: Call) -> Call {
     request
 }
 
+fn two_headers(mut request: Call) -> Call {
+    let headers = request.headers_mut();
+    headers.insert(header::AUTHORIZATION, SIGNATURE);
+    headers.insert(SIGNED, SIGNATURE);
+    request
+}
+
 /// Retry, which sends no POST again.
 pub(crate) fn off() -> RetryLayer {
     let layer = RetryLayer::builder().resend_if(|head| head.method != http::Method::POST);
@@ -384,16 +419,17 @@ pub(crate) fn rate_limit() -> RateLimitLayer {
 }
 
 /// Is never asked.
-fn nobody() -> impl Reconciler<Bare, Full<Bytes>> {
+fn nobody<const STACK: usize>() -> impl Reconciler<Bare<STACK>, Full<Bytes>> {
     |_: Inquiry| async { Ok::<_, BoxError>(Finding::Unclear) }
 }
 
 /// For a server that does not know repeats by their key, and can be asked by it.
-fn reconcile() -> ReconcileLayerBuilder<impl Reconciler<Bare, Full<Bytes>>, HttpClassifier> {
+fn reconcile<const STACK: usize>()
+-> ReconcileLayerBuilder<impl Reconciler<Bare<STACK>, Full<Bytes>>, HttpClassifier> {
     let name = http::HeaderName::from_static("x-other");
     let classifier = HttpClassifier::builder().idempotency_key_header(name);
     let classifier = classifier.build().expect("is valid");
-    ReconcileLayer::builder(nobody()).classifier(classifier)
+    ReconcileLayer::builder(nobody::<STACK>()).classifier(classifier)
 }
 
 /// A token that is good for an hour, and belongs to the host that the requests go to.

@@ -45,6 +45,7 @@ mod cases;
 mod measure;
 mod peers;
 mod report;
+mod signer;
 mod smithy;
 mod stacks;
 mod time;

@@ -1,23 +1,13 @@
 //! Our own stacks: several layers around one service.
 
-use std::time::Duration;
-
-use http::{HeaderName, HeaderValue};
 use tower::ServiceBuilder;
-use tower_outcome::{
-    DeadlineLayer, Draft, Fresh, RetryLayer, Sign, SignError, SignLayer, TimeoutLayer,
-    sign::{Needs, Validity},
-};
+use tower_outcome::{DeadlineLayer, Outbound, RetryLayer, TimeoutLayer, Timeouts};
 
 use crate::{
     call::{Bare, Burst, Loop, Sent},
     cases::{auth_refresh, off, rate_limit},
+    signer::sign,
 };
-
-/// Signs by setting a header that is there already, so that the layers are measured and no cryptography.
-struct Header(HeaderValue);
-
-const SIGNED: HeaderName = HeaderName::from_static("x-signed");
 
 /// One bound over everything, as `hand_three` and `tower_resilience_three` have it.
 pub(crate) fn three(sent: Sent) -> Box<dyn Burst> {
@@ -54,28 +44,38 @@ pub(crate) fn three_attempt_off(sent: Sent) -> Box<dyn Burst> {
 }
 
 pub(crate) fn five(sent: Sent) -> Box<dyn Burst> {
-    let signer = Header(HeaderValue::from_static(
-        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    ));
-    let sign = SignLayer::new(signer, "https://venue.example").expect("an origin");
     let stack = ServiceBuilder::new()
         .layer(RetryLayer::new())
         .layer(auth_refresh(true))
         .layer(rate_limit())
-        .layer(sign)
+        .layer(sign("https://venue.example"))
         .layer(TimeoutLayer::default());
     Loop::boxed(stack.service(Bare::<24>), sent)
 }
 
-// === impl Header ===
+/// The same layers, put into their order by the typed builder.
+pub(crate) fn five_built(sent: Sent) -> Box<dyn Burst> {
+    let outbound = Outbound::builder()
+        .timeouts(TimeoutLayer::default())
+        .retry(RetryLayer::new())
+        .auth_refresh(auth_refresh(true))
+        .rate_limit(rate_limit())
+        .sign(sign("https://venue.example"))
+        .without_witness()
+        .build()
+        .expect("a stack that can work");
+    Loop::boxed(outbound.service(Bare::<25>), sent)
+}
 
-impl Sign for Header {
-    fn needs(&self) -> Needs {
-        Needs::HEAD
-    }
-
-    fn sign(&self, draft: &mut Draft, fresh: &Fresh) -> Result<Validity, SignError> {
-        draft.set_header(SIGNED, self.0.clone())?;
-        Ok(Validity::for_window(fresh.time(), Duration::from_secs(5)))
-    }
+/// All that a program has in earnest.
+pub(crate) fn seven_built(sent: Sent) -> Box<dyn Burst> {
+    let outbound = Outbound::builder()
+        .timeouts(Timeouts::builder())
+        .retry(RetryLayer::new())
+        .auth_refresh(auth_refresh(true))
+        .rate_limit(rate_limit())
+        .sign(sign("https://venue.example"))
+        .build()
+        .expect("a stack that can work");
+    Loop::boxed(outbound.service(Bare::<26>), sent)
 }

@@ -181,12 +181,23 @@ impl CallContext {
 
     /// Notes that an attempt is about to be handed down.
     pub fn begin_attempt(&self) {
+        self.begin(|_| {});
+    }
+
+    /// Notes that an attempt is about to be handed down, and whether its request may be repeated: both
+    /// [`begin_attempt`](Self::begin_attempt) and [`note_repeatable`](Self::note_repeatable).
+    pub fn begin_attempt_of(&self, repeatable: Repeatable) {
+        self.begin(|course| course.note_repeatable(repeatable));
+    }
+
+    fn begin(&self, note: impl FnOnce(&mut Course)) {
         self.enter(Phase::Connecting);
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let mut course = self.course();
         course.tangled |= course.begun;
         course.next_attempt();
         course.begun = true;
+        note(&mut course);
     }
 
     /// Returns how many attempts have been handed down.
@@ -303,10 +314,7 @@ impl CallContext {
     /// Notes whether the request may be repeated, on the word of a layer that classifies. Of several
     /// requests that a call is made of, one that must not be repeated decides.
     pub fn note_repeatable(&self, repeatable: Repeatable) {
-        let mut course = self.course();
-        if course.repeatable != Some(Repeatable::No) {
-            course.repeatable = Some(repeatable);
-        }
+        self.course().note_repeatable(repeatable);
     }
 
     /// Returns whether the request may be repeated, if a layer below has said so.
@@ -348,6 +356,12 @@ impl CallContext {
 // === impl Course ===
 
 impl Course {
+    fn note_repeatable(&mut self, repeatable: Repeatable) {
+        if self.repeatable != Some(Repeatable::No) {
+            self.repeatable = Some(repeatable);
+        }
+    }
+
     fn next_attempt(&mut self) {
         self.ended = false;
         self.watched.clear();

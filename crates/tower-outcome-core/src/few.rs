@@ -23,12 +23,13 @@ impl<T, const N: usize> Few<T, N> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.few.iter().all(Option::is_none)
+        self.few.first().is_none_or(Option::is_none) && self.more.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.few = [const { None }; N];
-        self.more.clear();
+        if !self.is_empty() {
+            *self = Self::default();
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use http::{Request, Response, request};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_outcome_core::{
-    BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Repeatable, Replay,
-    Stage, StageStamp, Stamped, peek::PeekBody, replay::HeadCopy,
+    BoxError, BrokenBody, CallContext, Classify, HttpClassifier, NotRetried, Replay, Stage,
+    StageStamp, Stamped, peek::PeekBody, replay::HeadCopy,
 };
 use tower_service::Service;
 
@@ -100,7 +100,7 @@ where
             BudgetSource::ByRequest(choose) => Some(choose(&head)),
         };
         if let Some(context) = &context {
-            begin(context, config.classifier.repeatable(&call));
+            context.begin_attempt_of(config.classifier.repeatable(&call));
         }
         // The clone is not ready, and is made so before it is called; the instance that was made
         // ready is the one called now.
@@ -154,13 +154,6 @@ where
             },
         )
     }
-}
-
-/// Most calls have no context: nobody above asks.
-#[cold]
-fn begin(context: &CallContext, repeatable: Repeatable) {
-    context.begin_attempt();
-    context.note_repeatable(repeatable);
 }
 
 fn may_resend<C>(config: &Config<C>, head: &request::Parts) -> bool {

@@ -93,7 +93,7 @@ pub mod step;
 pub mod steps;
 
 #[cfg(all(feature = "hyper-util", feature = "timeout"))]
-pub use self::hyper_client::HyperClient;
+pub use self::hyper_client::{HyperClient, SharedClient};
 pub use self::{
     boxed::{OutboundBody, OutboundClient, Sending},
     builder::OutboundBuilder,

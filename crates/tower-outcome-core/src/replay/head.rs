@@ -202,6 +202,10 @@ impl Kept {
             return Self::Nothing;
         }
         let carried = extensions.get::<Carried>();
+        if let (Some(carried), 1) = (carried, extensions.len()) {
+            let (carried, deadline) = (Some(carried.clone()), None);
+            return Self::Ours { carried, deadline };
+        }
         let deadline = extensions.get::<Deadline>().copied();
         if extensions.len() == usize::from(carried.is_some()) + usize::from(deadline.is_some()) {
             let carried = carried.cloned();

@@ -46,6 +46,7 @@ impl AttemptWitness {
     ///
     /// `acts_on_parts` declares that the server may act before all of the request has arrived; see
     /// [`WitnessLayer::acts_on_parts`](crate::WitnessLayer::acts_on_parts).
+    #[inline]
     pub fn new<B: Body>(
         head: &request::Parts,
         body: B,

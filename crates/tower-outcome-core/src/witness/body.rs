@@ -90,6 +90,7 @@ impl<B: Body> WitnessBody<B> {
         Self::announced(inner, &head.method, head.version, announced)
     }
 
+    #[inline]
     pub(super) fn announced(
         inner: B,
         method: &Method,
