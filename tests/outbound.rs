@@ -16,7 +16,7 @@ use tower_outcome::{
     Answer, AuthRefreshLayer, BoxError, CallReport, ConnectionLimitLayer, Credential, Credentials,
     DeadlineLayer, FetchError, HttpClassifier, IdempotencyKeyLayer, Judged, Limit, Outbound,
     OutboundClient, OutboundError, Outcome, RateBudget, RateLimitLayer, Reason, ReconcileLayer,
-    ReplayLayer, RetryLayer, SignLayer, Template, TimeoutLayer, Timeouts,
+    ReplayLayer, RetryLayer, SealLayer, SignLayer, Template, TimeoutLayer, Timeouts,
     auth_refresh::{CredentialsBuilder, ExpiryGuardLayer, Windows},
     rate_limit::BudgetBuilder,
     reconcile::{Finding, Inquiry},
@@ -75,6 +75,7 @@ fn services(name: &str) -> Vec<&str> {
         "SignService",
         "Timeout",
         "Witness",
+        "Seal",
     ];
     name.split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(|part| known.contains(part))
@@ -85,6 +86,7 @@ fn services(name: &str) -> Vec<&str> {
 fn whatever_the_order_of_the_calls_the_order_of_the_layers_is_the_right_one() {
     let credentials = credentials().build().unwrap();
     let outbound = Outbound::builder()
+        .seal(SealLayer::new())
         .sign(SignLayer::builder(template()).any_origin())
         .expiry_guard(ExpiryGuardLayer::new(credentials.clone()))
         .timeouts(Timeouts::new())
@@ -114,6 +116,7 @@ fn whatever_the_order_of_the_calls_the_order_of_the_layers_is_the_right_one() {
             "SignService",
             "Timeout",
             "Witness",
+            "Seal",
         ],
     );
 }
@@ -441,6 +444,17 @@ async fn a_step_that_a_file_leaves_out_passes_requests_through() {
     assert_eq!(sent(Some(key()), retry()).await, 3);
     assert_eq!(sent(None, retry()).await, 1);
     assert_eq!(sent(Some(key()), None).await, 1);
+}
+
+#[test]
+fn the_connector_is_bounded_also_where_the_deadline_has_a_layer_of_its_own() {
+    let timeouts = Timeouts::builder().connect(2 * SECOND).build().unwrap();
+    let deadline = DeadlineLayer::builder(&timeouts).build();
+    let outbound = Outbound::builder()
+        .timeouts((timeouts, deadline))
+        .build()
+        .unwrap();
+    assert_eq!(outbound.connect_bound(), Some(2 * SECOND));
 }
 
 #[test]

@@ -49,7 +49,8 @@
 //! | [`each_request`](OutboundBuilder::each_request) | a layer of your own | it may change what is signed |
 //! | [`sign`](OutboundBuilder::sign) | `SignLayer` or its builder | the last change to a request |
 //! | [`timeouts`](OutboundBuilder::timeouts), again | | the bounds of one attempt are here |
-//! | [`WitnessLayer`](crate::WitnessLayer) | always there, unless [left out](OutboundBuilder::without_witness) | innermost |
+//! | [`WitnessLayer`](crate::WitnessLayer) | always there, unless [left out](OutboundBuilder::without_witness) | below what is signed |
+//! | [`seal`](OutboundBuilder::seal) | `SealLayer` | innermost |
 //!
 //! Without `retry` nobody looks at what became of a request. A `max_attempts` of 1 decides and reports,
 //! and sends nothing again.
@@ -68,6 +69,14 @@
 //! All steps share [one](OutboundBuilder::classifier): a limiter that takes for a refusal what Retry takes
 //! for a success undoes its work. A step that brings one of its own is an error, unless it is a layer that
 //! is built already.
+//!
+//! # gRPC
+//!
+//! Give the stack a [`GrpcClassifier`](crate::GrpcClassifier) and a [`replay`](OutboundBuilder::replay), since
+//! tonic's bodies are no `Clone`, let [`Timeouts`](crate::Timeouts) send the deadline as `grpc-timeout`, and
+//! map the body for the channel: `MapRequestBodyLayer::new(tonic::body::Body::new).layer(channel)`, of
+//! tower-http. `GrpcStatusLayer` (feature `tonic`) goes above the whole, with the same classifier, so that the
+//! caller of generated code finds what became of the call in its `Status`.
 //!
 //! # What is checked together
 //!

@@ -6,7 +6,7 @@ use super::{
     Outbound, OutboundError, Steps,
     step::{
         AuthRefresh, ConnectionLimit, Custom, EachAttempt, EachRequest, ExpiryGuard, Facts,
-        IdempotencyKey, Left, RateLimit, Reconcile, Replay, Retry, Shared, Sign, Step, Time,
+        IdempotencyKey, Left, RateLimit, Reconcile, Replay, Retry, Seal, Shared, Sign, Step, Time,
         TimeStep, Witness,
     },
     steps::{Finish, Put},
@@ -156,6 +156,15 @@ impl<S, C> OutboundBuilder<S, C> {
     where
         S: Put<Sign, T>,
         T: Step<Sign, C>,
+    {
+        self.put(step)
+    }
+
+    /// Finds, in debug builds, who below has changed what was signed.
+    pub fn seal<T>(self, step: T) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<Seal, T>,
+        T: Step<Seal, C>,
     {
         self.put(step)
     }

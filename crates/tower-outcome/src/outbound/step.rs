@@ -26,6 +26,7 @@ pub use self::facts::Facts;
 /// | [`ConnectionLimit`] | [`ConnectionLimitLayer`](crate::ConnectionLimitLayer) and its builder |
 /// | [`ExpiryGuard`] | [`ExpiryGuardLayer`](crate::auth_refresh::ExpiryGuardLayer) |
 /// | [`Sign`] | `SignLayer` and its builder |
+/// | [`Seal`] | `SealLayer` |
 /// | all | a `Result` of one; [`Left`], for none |
 /// | those that leave the request body alone ([`Skippable`]) | an `Option` of one |
 #[diagnostic::on_unimplemented(
@@ -50,7 +51,8 @@ pub trait Step<K, C> {
 /// | implemented by | bounds |
 /// |---|---|
 /// | [`Timeouts`](crate::Timeouts) and their builder | both |
-/// | ([`DeadlineLayer`](crate::DeadlineLayer), [`TimeoutLayer`](crate::TimeoutLayer)) | both, for instance with [`on_abandoned`](crate::timeout::DeadlineLayerBuilder::on_abandoned) |
+/// | ([`Timeouts`](crate::Timeouts), [`DeadlineLayer`](crate::DeadlineLayer)) | both, for instance with [`on_abandoned`](crate::timeout::DeadlineLayerBuilder::on_abandoned) |
+/// | ([`DeadlineLayer`](crate::DeadlineLayer), [`TimeoutLayer`](crate::TimeoutLayer)) | both, and connecting not at all |
 /// | [`DeadlineLayer`](crate::DeadlineLayer) | the call |
 /// | [`TimeoutLayer`](crate::TimeoutLayer) | each attempt |
 /// | a `Result` of one; [`Left`], for none | |
@@ -129,6 +131,8 @@ kinds! {
     Sign,
     /// Watches how far one attempt gets.
     Witness,
+    /// Finds, in debug builds, who has changed what was signed.
+    Seal,
 }
 
 // === impl Left ===

@@ -7,7 +7,8 @@ use super::{
     OutboundError,
     step::{
         AuthRefresh, ConnectionLimit, EachAttempt, EachRequest, ExpiryGuard, Facts, IdempotencyKey,
-        Left, RateLimit, Reconcile, Replay, Retry, Shared, Sign, Step, Time, TimeStep, Witness,
+        Left, RateLimit, Reconcile, Replay, Retry, Seal, Shared, Sign, Step, Time, TimeStep,
+        Witness,
     },
 };
 
@@ -28,6 +29,7 @@ pub struct Steps<
     Rq = Left,
     Si = Left,
     Wi = WitnessLayer,
+    Se = Left,
 > {
     replay: Rp,
     timeouts: Ti,
@@ -42,6 +44,7 @@ pub struct Steps<
     each_request: Rq,
     sign: Si,
     witness: Wi,
+    seal: Se,
 }
 
 /// Steps to which one of the kind `K` can be added: there is none yet.
@@ -72,27 +75,33 @@ pub trait Finish<C> {
 }
 
 /// Layers from the outermost to the innermost, as one type.
-type Nest<Rp, Tc, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Ta, Wi> = Below<
+type Nest<Rp, Tc, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Ta, Wi, Se> = Below<
     Below<
         Below<
             Below<
                 Below<
                     Below<
                         Below<
-                            Below<Below<Below<Below<Below<Below<Rp, Tc>, Ke>, Rt>, At>, Rc>, Au>,
-                            Rl,
+                            Below<
+                                Below<
+                                    Below<Below<Below<Below<Below<Rp, Tc>, Ke>, Rt>, At>, Rc>,
+                                    Au,
+                                >,
+                                Rl,
+                            >,
+                            Co,
                         >,
-                        Co,
+                        Gu,
                     >,
-                    Gu,
+                    Rq,
                 >,
-                Rq,
+                Si,
             >,
-            Si,
+            Ta,
         >,
-        Ta,
+        Wi,
     >,
-    Wi,
+    Se,
 >;
 
 /// A layer below others.
@@ -116,6 +125,7 @@ impl Steps<Left> {
             each_request: Left,
             sign: Left,
             witness: WitnessLayer::new(),
+            seal: Left,
         }
     }
 }
@@ -137,35 +147,37 @@ macro_rules! place {
     };
 }
 
-place!(Replay, replay: Left => [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi] [] [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi]
-    [timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(Time, timeouts: Left => [Rp Ke Rt At Rc Au Rl Co Gu Rq Si Wi] [Rp] [Ke Rt At Rc Au Rl Co Gu Rq Si Wi]
-    [replay idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(IdempotencyKey, idempotency_key: Left => [Rp Ti Rt At Rc Au Rl Co Gu Rq Si Wi] [Rp Ti] [Rt At Rc Au Rl Co Gu Rq Si Wi]
-    [replay timeouts retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(Retry, retry: Left => [Rp Ti Ke At Rc Au Rl Co Gu Rq Si Wi] [Rp Ti Ke] [At Rc Au Rl Co Gu Rq Si Wi]
-    [replay timeouts idempotency_key each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(EachAttempt, each_attempt: Left => [Rp Ti Ke Rt Rc Au Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt] [Rc Au Rl Co Gu Rq Si Wi]
-    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(Reconcile, reconcile: Left => [Rp Ti Ke Rt At Au Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt At] [Au Rl Co Gu Rq Si Wi]
-    [replay timeouts idempotency_key retry each_attempt auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(AuthRefresh, auth_refresh: Left => [Rp Ti Ke Rt At Rc Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt At Rc] [Rl Co Gu Rq Si Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile rate_limit connection_limit expiry_guard each_request sign witness]);
-place!(RateLimit, rate_limit: Left => [Rp Ti Ke Rt At Rc Au Co Gu Rq Si Wi] [Rp Ti Ke Rt At Rc Au] [Co Gu Rq Si Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh connection_limit expiry_guard each_request sign witness]);
-place!(ConnectionLimit, connection_limit: Left => [Rp Ti Ke Rt At Rc Au Rl Gu Rq Si Wi] [Rp Ti Ke Rt At Rc Au Rl] [Gu Rq Si Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit expiry_guard each_request sign witness]);
-place!(ExpiryGuard, expiry_guard: Left => [Rp Ti Ke Rt At Rc Au Rl Co Rq Si Wi] [Rp Ti Ke Rt At Rc Au Rl Co] [Rq Si Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit each_request sign witness]);
-place!(EachRequest, each_request: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Si Wi] [Rp Ti Ke Rt At Rc Au Rl Co Gu] [Si Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness]);
-place!(Sign, sign: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Wi] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq] [Wi]
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request witness]);
-place!(Witness, witness: WitnessLayer => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si] []
-    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign]);
+place!(Replay, replay: Left => [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi Se] [] [Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi Se]
+    [timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(Time, timeouts: Left => [Rp Ke Rt At Rc Au Rl Co Gu Rq Si Wi Se] [Rp] [Ke Rt At Rc Au Rl Co Gu Rq Si Wi Se]
+    [replay idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(IdempotencyKey, idempotency_key: Left => [Rp Ti Rt At Rc Au Rl Co Gu Rq Si Wi Se] [Rp Ti] [Rt At Rc Au Rl Co Gu Rq Si Wi Se]
+    [replay timeouts retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(Retry, retry: Left => [Rp Ti Ke At Rc Au Rl Co Gu Rq Si Wi Se] [Rp Ti Ke] [At Rc Au Rl Co Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(EachAttempt, each_attempt: Left => [Rp Ti Ke Rt Rc Au Rl Co Gu Rq Si Wi Se] [Rp Ti Ke Rt] [Rc Au Rl Co Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key retry reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(Reconcile, reconcile: Left => [Rp Ti Ke Rt At Au Rl Co Gu Rq Si Wi Se] [Rp Ti Ke Rt At] [Au Rl Co Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt auth_refresh rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(AuthRefresh, auth_refresh: Left => [Rp Ti Ke Rt At Rc Rl Co Gu Rq Si Wi Se] [Rp Ti Ke Rt At Rc] [Rl Co Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile rate_limit connection_limit expiry_guard each_request sign witness seal]);
+place!(RateLimit, rate_limit: Left => [Rp Ti Ke Rt At Rc Au Co Gu Rq Si Wi Se] [Rp Ti Ke Rt At Rc Au] [Co Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh connection_limit expiry_guard each_request sign witness seal]);
+place!(ConnectionLimit, connection_limit: Left => [Rp Ti Ke Rt At Rc Au Rl Gu Rq Si Wi Se] [Rp Ti Ke Rt At Rc Au Rl] [Gu Rq Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit expiry_guard each_request sign witness seal]);
+place!(ExpiryGuard, expiry_guard: Left => [Rp Ti Ke Rt At Rc Au Rl Co Rq Si Wi Se] [Rp Ti Ke Rt At Rc Au Rl Co] [Rq Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit each_request sign witness seal]);
+place!(EachRequest, each_request: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Si Wi Se] [Rp Ti Ke Rt At Rc Au Rl Co Gu] [Si Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard sign witness seal]);
+place!(Sign, sign: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Wi Se] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq] [Wi Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request witness seal]);
+place!(Witness, witness: WitnessLayer => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si Se] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si] [Se]
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign seal]);
+place!(Seal, seal: Left => [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi] [Rp Ti Ke Rt At Rc Au Rl Co Gu Rq Si Wi] []
+    [replay timeouts idempotency_key retry each_attempt reconcile auth_refresh rate_limit connection_limit expiry_guard each_request sign witness]);
 
-impl<C, Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi> Finish<C>
-    for Steps<Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi>
+impl<C, Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi, Se> Finish<C>
+    for Steps<Rp, Ti, Ke, Rt, At, Rc, Au, Rl, Co, Gu, Rq, Si, Wi, Se>
 where
     Rp: Step<Replay, C>,
     Ti: TimeStep,
@@ -180,6 +192,7 @@ where
     Rq: Step<EachRequest, C>,
     Si: Step<Sign, C>,
     Wi: Step<Witness, C>,
+    Se: Step<Seal, C>,
 {
     type Layers = Nest<
         Rp::Layer,
@@ -196,6 +209,7 @@ where
         Si::Layer,
         Ti::Attempt,
         Wi::Layer,
+        Se::Layer,
     >;
 
     fn finish(self, shared: &Shared<C>, facts: &mut Facts) -> Result<Self::Layers, OutboundError> {
@@ -245,6 +259,7 @@ where
         );
         let sign = noted("sign", self.sign.finish(shared, facts), &mut wrong);
         let witness = noted("witness", self.witness.finish(shared, facts), &mut wrong);
+        let seal = noted("seal", self.seal.finish(shared, facts), &mut wrong);
         facts.check(&mut wrong);
         match (
             replay,
@@ -260,6 +275,7 @@ where
             each_request,
             sign,
             witness,
+            seal,
         ) {
             (
                 Some(replay),
@@ -275,6 +291,7 @@ where
                 Some(each_request),
                 Some(sign),
                 Some(witness),
+                Some(seal),
             ) if wrong.is_empty() => {
                 let layers = below(replay, call);
                 let layers = below(layers, idempotency_key);
@@ -288,7 +305,8 @@ where
                 let layers = below(layers, each_request);
                 let layers = below(layers, sign);
                 let layers = below(layers, attempt);
-                Ok(below(layers, witness))
+                let layers = below(layers, witness);
+                Ok(below(layers, seal))
             }
             _ => Err(OutboundError::new(wrong)),
         }

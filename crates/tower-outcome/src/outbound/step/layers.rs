@@ -178,9 +178,17 @@ mod rate_limit {
 #[cfg(feature = "sign")]
 mod sign {
     use tower_outcome_core::{Classify, ConfigError};
-    use tower_outcome_sign::{AsyncSign, SignLayer, SignLayerBuilder};
+    use tower_outcome_sign::{AsyncSign, SealLayer, SignLayer, SignLayerBuilder};
 
-    use super::super::{Facts, Shared, Sign, Step};
+    use super::super::{Facts, Seal, Shared, Sign, Step};
+
+    impl<C> Step<Seal, C> for SealLayer {
+        type Layer = Self;
+
+        fn finish(self, _: &Shared<C>, _: &mut Facts) -> Result<Self, ConfigError> {
+            Ok(self)
+        }
+    }
 
     impl<A, C, D> Step<Sign, C> for SignLayer<A, D> {
         type Layer = Self;
@@ -220,6 +228,16 @@ mod timeout {
         fn finish(self, facts: &mut Facts) -> Result<(DeadlineLayer, TimeoutLayer), ConfigError> {
             facts.bound_connect(self.connect());
             (DeadlineLayer::new(&self), TimeoutLayer::new(&self)).finish(facts)
+        }
+    }
+
+    impl TimeStep for (Timeouts, DeadlineLayer) {
+        type Call = DeadlineLayer;
+        type Attempt = TimeoutLayer;
+
+        fn finish(self, facts: &mut Facts) -> Result<(DeadlineLayer, TimeoutLayer), ConfigError> {
+            facts.bound_connect(self.0.connect());
+            (self.1, TimeoutLayer::new(&self.0)).finish(facts)
         }
     }
 
