@@ -10,8 +10,8 @@ use tonic::{Code, Status, body::Body, transport::Endpoint};
 use tower::ServiceBuilder;
 use tower_http::map_request_body::MapRequestBodyLayer;
 use tower_outcome::{
-    BoxError, CallReport, DeadlineLayer, Failure, GrpcClassifier, GrpcStatusLayer, Limit, Outcome,
-    RateBudget, RateLimitLayer, ReplayLayer, RetryLayer, TimeoutLayer, Timeouts, WitnessLayer,
+    BoxError, CallReport, Failure, GrpcClassifier, GrpcStatusLayer, Limit, Outbound, Outcome,
+    RateBudget, ReplayLayer, RetryLayer, Timeouts,
 };
 use tower_outcome_desk::{Desk, GetRequest, OrdersClient, PlaceRequest, Trouble, path};
 
@@ -21,25 +21,24 @@ async fn main() -> Result<(), BoxError> {
     let desk = Desk::open().await?;
     let channel = Endpoint::from_shared(desk.url())?.connect_lazy();
 
-    // The server is told how long each attempt has left.
-    let timeouts = Timeouts::builder().grpc_timeout(true).build()?;
     // gRPC has no methods that are safe by themselves, so it takes somebody to say which are.
     let classifier = GrpcClassifier::builder()
         .repeatable([path::GET])
         .unary([path::PLACE])
         .build()?;
     let limit = Limit::sliding("calls", 100, Duration::from_secs(1));
+    let outbound = Outbound::builder()
+        .classifier(classifier.clone())
+        .replay(ReplayLayer::new()) // tonic's bodies cannot be cloned
+        // The server is told how long each attempt has left.
+        .timeouts(Timeouts::builder().grpc_timeout(true))
+        .retry(RetryLayer::builder())
+        .rate_limit(RateBudget::builder("desk").limit(limit))
+        .build()?;
     let stack = ServiceBuilder::new()
         // Tells generated code what became of its call.
-        .layer(GrpcStatusLayer::new().classifier(classifier.clone()))
-        .layer(ReplayLayer::new()) // tonic's bodies cannot be cloned
-        .layer(DeadlineLayer::new(&timeouts))
-        .layer(RetryLayer::builder().classifier(classifier).build()?)
-        .layer(RateLimitLayer::new(
-            RateBudget::builder("desk").limit(limit).build()?,
-        ))
-        .layer(TimeoutLayer::new(&timeouts))
-        .layer(WitnessLayer::new())
+        .layer(GrpcStatusLayer::new().classifier(classifier))
+        .layer(outbound)
         .layer(MapRequestBodyLayer::new(Body::new))
         .service(channel);
     let mut orders = OrdersClient::new(stack);
