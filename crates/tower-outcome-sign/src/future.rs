@@ -32,7 +32,7 @@ mod payload;
 mod refusal;
 
 use self::{
-    attempt::{Signing, fill, time_of},
+    attempt::{Sealed, Signing, fill, time_of},
     payload::{Payload, read},
     refusal::Refusal,
 };
@@ -320,7 +320,8 @@ where
             let Some(signing) = this.signing.as_mut() else {
                 return Poll::Pending;
             };
-            if signing.is_stale(config, validity) {
+            let sealed = Sealed::of(config, validity);
+            if signing.is_stale(config, sealed) {
                 match own.0.as_mut().sign_again() {
                     Ok(()) => continue,
                     Err(error) => break error.into_failure().into(),
@@ -341,7 +342,7 @@ where
                 // The signer has put another draft in the place of its own.
                 break SignError::missing("body").into_failure().into();
             };
-            signing.publish(config, validity, head);
+            signing.publish(config, sealed, head);
             #[cfg(debug_assertions)]
             {
                 let signed = body.data().filter(|_| config.needs.body());

@@ -26,6 +26,25 @@ pub(super) struct Signing {
     pub(super) valid_until: Option<ValidUntil>,
 }
 
+/// Until when a signature is valid, and the wall clock once it was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sealed {
+    end: SigningTime,
+    wall: SystemTime,
+}
+
+// === impl Sealed ===
+
+impl Sealed {
+    /// Looks at the clock, once for all who ask, unless the signature is valid for ever.
+    #[inline]
+    pub(super) fn of<A, C>(config: &Config<A, C>, validity: Validity) -> Option<Self> {
+        let end = validity.end()?;
+        let wall = config.clock.now();
+        Some(Self { end, wall })
+    }
+}
+
 // === impl Signing ===
 
 impl Signing {
@@ -67,11 +86,11 @@ impl Signing {
     /// margin, or for half of what it was valid for, where that is less. One that was made at once may have
     /// taken its time, too: behind a lock, or in a module that is asked synchronously.
     #[inline]
-    pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, validity: Validity) -> bool {
-        let Some(end) = validity.end() else {
+    pub(super) fn is_stale<A, C>(&self, config: &Config<A, C>, sealed: Option<Sealed>) -> bool {
+        let Some(Sealed { end, wall }) = sealed else {
             return false;
         };
-        let now = corrected(config, config.clock.now());
+        let now = corrected(config, wall);
         // Mostly there is more than the margin left, and that takes no difference of times to see.
         let last = UNIX_EPOCH.checked_add(end.since_epoch().saturating_sub(config.margin));
         let has_time = last.is_some_and(|last| now < last) && now >= UNIX_EPOCH;
@@ -93,15 +112,17 @@ impl Signing {
     pub(super) fn publish<A, C>(
         &mut self,
         config: &Config<A, C>,
-        validity: Validity,
+        sealed: Option<Sealed>,
         head: &mut request::Parts,
     ) {
-        let Some(end) = validity.end() else { return };
+        let Some(Sealed { end, wall }) = sealed else {
+            return;
+        };
         let context = CallContext::of(&head.extensions);
         if context.is_none() && !config.publishes {
             return;
         }
-        let end = end_of(config, end);
+        let end = end_of(config, end, wall);
         if let Some(context) = context {
             context.note_valid_until(end);
         }
@@ -205,8 +226,7 @@ fn corrected<A, C>(config: &Config<A, C>, wall: SystemTime) -> SystemTime {
 
 /// When the server's clock has passed `end` for sure.
 #[cold]
-fn end_of<A, C>(config: &Config<A, C>, end: SigningTime) -> ValidUntil {
-    let wall = config.clock.now();
+fn end_of<A, C>(config: &Config<A, C>, end: SigningTime, wall: SystemTime) -> ValidUntil {
     let estimate = config
         .offset
         .as_ref()
