@@ -13,6 +13,9 @@ pub(crate) struct Args {
     /// Fixes the calls and the venue's faults.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How many calls are under way at once, while some of them stall.
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) callers: u32,
     /// Prints one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,

@@ -43,9 +43,6 @@ use tower_outcome_testkit::{
 
 use crate::{args::Args, call::Call, client::Clients, report::Report, stack::Shared, tally::Tally};
 
-/// Calls under way at once: enough to keep both cores busy while some calls stall.
-const CONCURRENCY: usize = 256;
-
 /// All sessions die after so many calls.
 const SESSION: u64 = 500;
 
@@ -107,7 +104,7 @@ async fn run(args: &Args, venues: &Venues) -> Tally {
     let [http, grpc] = [&venues.http, &venues.grpc].map(|venue| Shared::new(&venue.url("")));
     let clients = Clients::new(&http, &grpc, &tally);
     let next = Arc::new(AtomicU64::new(0));
-    let workers: Vec<_> = (0..CONCURRENCY)
+    let workers: Vec<_> = (0..args.callers)
         .map(|_| {
             let (clients, next, tally) = (clients.clone(), Arc::clone(&next), Arc::clone(&tally));
             let (calls, seed, quiet) = (args.calls, args.seed, args.json);
