@@ -13,10 +13,10 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{BoxError, Layer, Service, ServiceExt, layer::util::Stack, service_fn};
 use tower_outcome::{
-    AuthRefreshLayer, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure, Finding,
-    IdempotencyKeyLayer, Inquiry, Limit, Outcome, RateBudget, RateLimitLayer, Reason,
-    ReconcileLayer, Reconciler, ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp, Template,
-    TimeoutLayer, Timeouts, WitnessLayer, WrongOrder, reconcile::Through,
+    AuthRefreshLayer, CallReport, ConnectionLimitLayer, Credential, Credentials, Delivery, Failure,
+    Finding, IdempotencyKeyLayer, Inquiry, Limit, Outcome, RateBudget, RateLimitLayer, Reason,
+    ReconcileLayer, Reconciler, Repeatable, ReplayLayer, RetryLayer, SignLayer, Stage, StageStamp,
+    Template, TimeoutLayer, Timeouts, WitnessLayer, WrongOrder, reconcile::Through,
 };
 
 type Body = Full<Bytes>;
@@ -180,6 +180,7 @@ refuses!(
 refuses!(reconcile_above_idempotency_key_is_refused: ask() => key(), Reconcile, IdempotencyKey);
 refuses!(reconcile_above_reconcile_is_refused: ask() => ask(), Reconcile, Reconcile);
 refuses!(auth_refresh_above_reconcile_is_refused: auth() => ask(), AuthRefresh, Reconcile);
+refuses!(auth_refresh_above_idempotency_key_is_refused: auth() => key(), AuthRefresh, IdempotencyKey);
 refuses!(rate_limit_above_reconcile_is_refused: limit() => ask(), RateLimit, Reconcile);
 refuses!(sign_above_reconcile_is_refused: sign() => ask(), Sign, Reconcile);
 refuses!(timeout_above_reconcile_is_refused: timeout() => ask(), Timeout, Reconcile);
@@ -201,6 +202,31 @@ allows!(connection_limit_above_sign_works: connections() => sign());
 allows!(sign_above_timeout_works: sign() => timeout());
 allows!(timeout_above_witness_works: timeout() => WitnessLayer::new());
 allows!(limits_within_limits_work: limit() => limit());
+
+/// A rejection proves nothing about what a layer below has sent before it.
+#[tokio::test]
+async fn what_a_layer_below_calls_unknown_is_not_replayed_for_a_rejection() {
+    let bottom = Bottom::default();
+    let count = Arc::clone(&bottom.0);
+    let inner = service_fn(move |_: Request<Body>| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let reason = Reason::AuthRejected;
+        let report = CallReport::new(
+            Outcome::Unknown { reason },
+            Delivery::Answered,
+            Repeatable::No,
+        );
+        let mut response = Response::builder()
+            .status(401)
+            .body(Body::default())
+            .unwrap();
+        response.extensions_mut().insert(report);
+        async { Ok::<_, BoxError>(response) }
+    });
+    let result = auth().layer(inner).oneshot(post()).await;
+    assert!(CallReport::outcome_of(&result).is_unknown());
+    assert_eq!(bottom.count(), 1);
+}
 
 /// What stands in between, and knows nothing of this family, does not hide who stands above.
 #[tokio::test]

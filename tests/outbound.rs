@@ -285,14 +285,14 @@ fn a_credential_must_not_expire_in_the_queue() {
 
     let short = budget().max_wait(10 * SECOND);
     assert!(builder.clone().rate_limit(short).build().is_ok());
-    let guard = ExpiryGuardLayer::new(credentials);
-    assert!(
-        builder
-            .rate_limit(budget())
-            .expiry_guard(guard)
-            .build()
-            .is_ok()
-    );
+    let guard = ExpiryGuardLayer::new(credentials.clone());
+    let guarded = builder.rate_limit(budget()).expiry_guard(guard.clone());
+    let error = guarded.build().unwrap_err();
+    assert_eq!(only(&error), ("auth_refresh", "hands_down"));
+    let handed_down = AuthRefreshLayer::builder(credentials).hands_down(true);
+    let builder = Outbound::builder().auth_refresh(handed_down);
+    let guarded = builder.rate_limit(budget()).expiry_guard(guard);
+    assert!(guarded.build().is_ok());
 }
 
 #[test]
@@ -465,4 +465,17 @@ fn the_connector_is_bounded_as_the_timeouts_say() {
 
     let outbound = Outbound::builder().build().unwrap();
     assert_eq!(outbound.connect_bound(), None);
+}
+
+#[test]
+fn reconcile_must_have_the_time_to_find_something_absent() {
+    let reconcile = || ReconcileLayer::builder(nobody).min_age(5 * SECOND);
+    let timeouts = Timeouts::builder().call(5 * SECOND);
+    let builder = Outbound::builder().reconcile(reconcile());
+    let error = builder.timeouts(timeouts).build().unwrap_err();
+    assert_eq!(only(&error), ("reconcile", "min_age"));
+
+    let timeouts = Timeouts::builder().call(6 * SECOND);
+    let builder = Outbound::builder().reconcile(reconcile());
+    assert!(builder.timeouts(timeouts).build().is_ok());
 }

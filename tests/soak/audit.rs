@@ -23,6 +23,8 @@ pub(crate) struct Audit {
     pub(crate) altered: u64,
     /// Calls that were told success although the venue never acted.
     pub(crate) false_successes: u64,
+    /// Calls that were told for good that they were not applied, or would not be, although they were.
+    pub(crate) false_failures: u64,
     /// Calls that had time and were left unknown all the same.
     pub(crate) left_unknown: u64,
     /// Calls whose caller stopped waiting.
@@ -86,6 +88,9 @@ pub(crate) fn audit(args: &Args, tally: &Tally, entries: Vec<Entry>) -> Audit {
             || outcome.is_retryable() && !call.is_repeatable();
         if claims_not_applied && applied > 0 {
             audit.false_proofs += 1;
+        }
+        if matches!(outcome, Outcome::Permanent { .. }) && applied > 0 && !call.is_repeatable() {
+            audit.false_failures += 1;
         }
         audit.left_unknown += u64::from(outcome.is_unknown() && call.deadline.is_none());
         let replayed = entries.iter().any(|entry| entry.replayed);

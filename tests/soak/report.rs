@@ -41,13 +41,25 @@ impl<'a> Report<'a> {
             false_proofs,
             unclassified,
             altered,
+            false_successes,
+            false_failures,
             left_unknown,
             overdue,
             gave_up,
             ..
         } = self.audit;
-        applied_twice + false_proofs + unclassified + altered + left_unknown + overdue + gave_up
-            == 0
+        let bad = [
+            applied_twice,
+            false_proofs,
+            unclassified,
+            altered,
+            false_successes,
+            false_failures,
+            left_unknown,
+            overdue,
+            gave_up,
+        ];
+        bad.iter().all(|count| **count == 0)
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -70,6 +82,7 @@ impl<'a> Report<'a> {
             "unclassified": audit.unclassified,
             "altered": audit.altered,
             "false_successes": audit.false_successes,
+            "false_failures": audit.false_failures,
             "left_unknown": audit.left_unknown,
             "gave_up": audit.gave_up,
             "overdue": audit.overdue,
@@ -110,6 +123,7 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "unclassified    {:>10}", audit.unclassified)?;
         writeln!(f, "altered bodies  {:>10}", audit.altered)?;
         writeln!(f, "false successes {:>10}", audit.false_successes)?;
+        writeln!(f, "false failures  {:>10}", audit.false_failures)?;
         writeln!(f, "left unknown    {:>10}", audit.left_unknown)?;
         writeln!(f, "gave up waiting {:>10}", audit.gave_up)?;
         writeln!(f, "overdue         {:>10}", audit.overdue)?;

@@ -70,6 +70,12 @@ impl<C> AuthRefreshLayer<C> {
     pub fn credentials(&self) -> &Credentials {
         &self.config.credentials
     }
+
+    /// Whether they are [handed down](AuthRefreshLayerBuilder::hands_down) with each request.
+    #[must_use]
+    pub fn hands_down(&self) -> bool {
+        self.config.hands_down
+    }
 }
 
 impl<C> Clone for AuthRefreshLayer<C> {

@@ -176,6 +176,9 @@ impl Stage {
                 "each attempt would get a key of its own, and the server would apply each"
             }
             (Retry, Retry) => "three times three attempts would be nine",
+            (AuthRefresh, IdempotencyKey) => {
+                "the replay would get a key of its own, and the server would apply both"
+            }
             (Reconcile, IdempotencyKey) => "it would not know the key by which to ask",
             (Reconcile, Reconcile) => {
                 "what the lower one could not find out would be asked once more"

@@ -91,6 +91,14 @@ impl<R> ReconcileLayer<R> {
     }
 }
 
+impl<R, C> ReconcileLayer<R, C> {
+    /// Returns how long after the end of an attempt "not found" proves nothing.
+    #[must_use]
+    pub fn min_age(&self) -> Duration {
+        self.config.min_age
+    }
+}
+
 impl<R, C> Clone for ReconcileLayer<R, C> {
     fn clone(&self) -> Self {
         Self {

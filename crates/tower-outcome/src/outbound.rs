@@ -68,7 +68,7 @@
 //!
 //! All steps share [one](OutboundBuilder::classifier): a limiter that takes for a refusal what Retry takes
 //! for a success undoes its work. A step that brings one of its own is an error, unless it is a layer that
-//! is built already.
+//! is built already; and what a [`ByQuery`](crate::ByQuery) asks is judged by a classifier of its own.
 //!
 //! # gRPC
 //!
@@ -84,9 +84,10 @@
 //! what none can see alone:
 //!
 //! - the bound of an attempt is within the bound of the call;
+//! - Reconcile can find out within a call that something was not applied;
 //! - a credential that goes into the limiter's queue is good when it comes out: its mandatory
 //!   [window](crate::auth_refresh::Windows) is as long as the longest wait, or there is an
-//!   [`expiry_guard`](OutboundBuilder::expiry_guard).
+//!   [`expiry_guard`](OutboundBuilder::expiry_guard), and credentials are handed down to it.
 
 use std::{fmt, time::Duration};
 

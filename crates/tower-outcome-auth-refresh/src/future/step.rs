@@ -10,7 +10,7 @@ use std::{
 use http::{Request, Response, response};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_outcome_core::{
-    BoxError, Classify, Deadline, Decision, NotReady, NotRetried, Repeatable, Replay,
+    BoxError, CallReport, Classify, Deadline, Decision, NotReady, NotRetried, Repeatable, Replay,
     peek::{Inspect, PeekBody},
 };
 use tower_service::Service;
@@ -86,6 +86,11 @@ where
     B: Replay,
 {
     match &course.held {
+        // A layer below has sent it before, and knows that as little as anybody.
+        Some(held) if Course::<S, B, C>::is_rejection(decision) && is_unknown(&head) => {
+            course.shared().reject(held.generation);
+            Next::Return(Ok(Response::from_parts(head, body)))
+        }
         Some(_) if Course::<S, B, C>::is_rejection(decision) => rejected(course, head, body),
         held => {
             if let Some(held) = held {
@@ -94,6 +99,11 @@ where
             Next::Return(Ok(Response::from_parts(head, body)))
         }
     }
+}
+
+/// Whether a layer below has said that nobody knows what became of the call.
+fn is_unknown(head: &response::Parts) -> bool {
+    CallReport::of(&head.extensions).is_some_and(|report| report.outcome().is_unknown())
 }
 
 /// The first answer is a rejection.

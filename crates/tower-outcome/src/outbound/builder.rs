@@ -86,7 +86,8 @@ impl<S, C> OutboundBuilder<S, C> {
 
     /// Puts a layer of your own around each attempt, directly below Retry: for spans and counters of attempts.
     ///
-    /// It sees requests without credential and signature, and must not send anything twice.
+    /// It sees requests without credential and signature, and must not send anything twice. A layer of this
+    /// family that cannot stand here is refused on the first request.
     pub fn each_attempt<L>(self, layer: L) -> OutboundBuilder<S::With, C>
     where
         S: Put<EachAttempt, Custom<L>>,
@@ -106,6 +107,10 @@ impl<S, C> OutboundBuilder<S, C> {
     }
 
     /// Asks the server what became of an attempt whose outcome is unknown, through the steps below.
+    ///
+    /// A [`ByQuery`](crate::ByQuery) judges the answers to its questions by a classifier of its own, since a
+    /// question need not speak the protocol of the request: where the API has rules, give it
+    /// [the same](crate::ByQuery::classifier).
     pub fn reconcile<T>(self, step: T) -> OutboundBuilder<S::With, C>
     where
         S: Put<Reconcile, T>,

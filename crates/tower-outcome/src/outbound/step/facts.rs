@@ -15,6 +15,8 @@ pub struct Facts {
     mandatory_window: Option<Duration>,
     longest_wait: Duration,
     guarded: bool,
+    hands_down: bool,
+    least_age: Option<Duration>,
 }
 
 impl Facts {
@@ -48,6 +50,16 @@ impl Facts {
         self.guarded = true;
     }
 
+    /// Notes that credentials are handed down to whoever looks at them again.
+    pub const fn hand_down(&mut self) {
+        self.hands_down = true;
+    }
+
+    /// Notes that "not found" proves nothing before the end of an attempt and so much more.
+    pub const fn ask_until(&mut self, age: Duration) {
+        self.least_age = Some(age);
+    }
+
     pub(in crate::outbound) const fn connect(&self) -> Option<Duration> {
         self.connect
     }
@@ -62,6 +74,20 @@ impl Facts {
                     ConfigError::new("attempt", value, "at most `call`"),
                 ));
             }
+        }
+        if let (Some(age), Some(call)) = (self.least_age, self.call) {
+            if age >= call {
+                let value = format_args!("{age:?} (call is {call:?})");
+                let expected = "below `call`, or nothing could be found absent";
+                wrong.push(("reconcile", ConfigError::new("min_age", value, expected)));
+            }
+        }
+        if self.guarded && self.mandatory_window.is_some() && !self.hands_down {
+            let expected = "true, or the expiry_guard sees nothing";
+            wrong.push((
+                "auth_refresh",
+                ConfigError::new("hands_down", false, expected),
+            ));
         }
         if let Some(window) = self.mandatory_window {
             let wait = self.longest_wait;

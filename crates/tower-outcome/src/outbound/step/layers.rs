@@ -62,7 +62,8 @@ mod reconcile {
     impl<R, C, D> Step<Reconcile, C> for ReconcileLayer<R, D> {
         type Layer = Self;
 
-        fn finish(self, _: &Shared<C>, _: &mut Facts) -> Result<Self, ConfigError> {
+        fn finish(self, _: &Shared<C>, facts: &mut Facts) -> Result<Self, ConfigError> {
+            facts.ask_until(self.min_age());
             Ok(self)
         }
     }
@@ -70,8 +71,11 @@ mod reconcile {
     impl<R, C: Classify + Clone, D> Step<Reconcile, C> for ReconcileLayerBuilder<R, D> {
         type Layer = ReconcileLayer<R, C>;
 
-        fn finish(self, shared: &Shared<C>, _: &mut Facts) -> Result<Self::Layer, ConfigError> {
-            self.shared_classifier(shared.classifier().clone())?.build()
+        fn finish(self, shared: &Shared<C>, facts: &mut Facts) -> Result<Self::Layer, ConfigError> {
+            let layer = self
+                .shared_classifier(shared.classifier().clone())?
+                .build()?;
+            Step::<Reconcile, C>::finish(layer, shared, facts)
         }
     }
 }
@@ -92,6 +96,9 @@ mod auth_refresh {
         fn finish(self, _: &Shared<C>, facts: &mut Facts) -> Result<Self, ConfigError> {
             let windows = self.credentials().windows();
             facts.refresh_before_end(windows.longest_mandatory());
+            if self.hands_down() {
+                facts.hand_down();
+            }
             Ok(self)
         }
     }
