@@ -289,6 +289,9 @@ where
         let Some(mut kept) = this.kept.take() else {
             return Poll::Ready(original.into_output());
         };
+        if let Some(registration) = &kept.registration {
+            registration.end_attempt();
+        }
         let open = Open {
             original,
             decision,
