@@ -189,7 +189,8 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
     }
 
     /// Sets how long the server remembers operations. "Not found" proves nothing that long after the
-    /// attempt was sent.
+    /// attempt was sent; and nothing at all where an earlier attempt of the same call may have been applied,
+    /// since nobody here knows when that was sent.
     pub fn retention(mut self, span: Duration) -> Self {
         self.config.retention = Some(span);
         self
