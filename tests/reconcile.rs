@@ -23,6 +23,7 @@ use tower_outcome::{
 };
 use tower_outcome_testkit::{Fault, Index, Ledger, Venue};
 
+mod held;
 mod nested;
 mod random;
 mod stack;

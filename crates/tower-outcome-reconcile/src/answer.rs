@@ -1,24 +1,40 @@
 //! What the caller gets.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Response, response};
+use http_body::Body;
 use tower_outcome_core::{
     BoxError, CallReport, Decision, Delivery, Failure, NotRetried, Outcome, Reason, Repeatable,
     Settling,
-    peek::{Peek, PeekBody},
+    peek::{Peek, PeekBody, Peeked},
 };
 
-use crate::{AfterInquiry, ReconcileBody, Reconciled, course::Ended, evidence::Known};
+use crate::{AfterInquiry, ReconcileBody, Reconciled, body::Rest, course::Ended, evidence::Known};
+
+/// What an answer ends with that was not read to its end.
+const LET_GO: &str = "the rest of the answer was let go while the server was asked";
 
 pub(crate) type Output<RB> = Result<Response<ReconcileBody<RB>>, BoxError>;
 
 /// The result of the attempt, which is the caller's if nothing better is found.
 pub(crate) enum Original<RB> {
-    /// The body is read meanwhile, and kept.
-    Response(response::Parts, Peek<RB>),
+    Response(response::Parts, Page<RB>),
     Error(BoxError),
+}
+
+/// The body of an answer that leaves it open.
+pub(crate) enum Page<RB> {
+    /// It is read until the first question, and kept.
+    Read(Peek<RB>),
+    /// What was read of it. Nothing of the connection is held any more.
+    Kept(PeekBody<Rest>),
 }
 
 /// An attempt of which something had to be found out.
@@ -44,15 +60,61 @@ impl<RB> Original<RB> {
     /// Returns it as it was.
     pub(crate) fn into_output(self) -> Output<RB> {
         match self {
-            Self::Response(head, peek) => Ok(passed(head, peek.into_body())),
+            Self::Response(head, page) => Ok(Response::from_parts(head, page.into_body())),
             Self::Error(error) => Err(error),
+        }
+    }
+}
+
+// === impl Page ===
+
+impl<RB> Page<RB> {
+    fn into_body(self) -> ReconcileBody<RB> {
+        match self {
+            Self::Read(peek) => ReconcileBody::passed(peek.into_body()),
+            Self::Kept(body) => ReconcileBody::kept(body),
         }
     }
 }
 
 // === impl Open ===
 
+impl<RB> Open<RB>
+where
+    RB: Body + Unpin,
+    RB::Error: Into<BoxError>,
+{
+    /// Reads what is here of the answer, and lets its connection go once there is no more, or too much.
+    pub(crate) fn drain(&mut self, cx: &mut Context<'_>) {
+        if let Original::Response(_, Page::Read(peek)) = &mut self.original {
+            if let Poll::Ready(peeked) = peek.poll_peek(cx) {
+                self.let_go(matches!(peeked, Peeked::Complete(_)));
+            }
+        }
+    }
+}
+
 impl<RB> Open<RB> {
+    /// Lets the connection of the answer go, and keeps what was read of it.
+    pub(crate) fn let_go(&mut self, is_whole: bool) {
+        let Original::Response(_, page) = &mut self.original else {
+            return;
+        };
+        let rest = if is_whole {
+            Rest::none()
+        } else {
+            let Decision {
+                outcome, delivery, ..
+            } = self.decision;
+            Rest::let_go(Failure::new(outcome, delivery, LET_GO).into())
+        };
+        let nothing = Page::Kept(PeekBody::new(Rest::none()));
+        *page = match mem::replace(page, nothing) {
+            Page::Read(peek) => Page::Kept(peek.into_body().with_rest(rest)),
+            kept @ Page::Kept(_) => kept,
+        };
+    }
+
     /// Answers with what is known now.
     pub(crate) fn answer(self, ended: Ended) -> Output<RB> {
         let Ended { known, report } = ended;
@@ -95,9 +157,9 @@ impl<RB> Open<RB> {
             .unwrap_or_else(|| self.report(outcome, delivery).with_after(outcome.after()))
             .with_settling(settling);
         match self.original {
-            Original::Response(mut head, peek) => {
+            Original::Response(mut head, page) => {
                 head.extensions.insert(call);
-                Ok(passed(head, peek.into_body()))
+                Ok(Response::from_parts(head, page.into_body()))
             }
             Original::Error(error) => Err(Failure::wrap(error, |_| (outcome, delivery))
                 .with_report(call)
@@ -113,10 +175,10 @@ impl<RB> Open<RB> {
             .report(outcome, delivery)
             .with_not_retried(Some(NotRetried::Outcome));
         match self.original {
-            Original::Response(mut head, peek) => {
+            Original::Response(mut head, page) => {
                 head.extensions.insert(call);
                 head.extensions.insert(report);
-                Ok(passed(head, peek.into_body()))
+                Ok(Response::from_parts(head, page.into_body()))
             }
             Original::Error(error) => {
                 let failure = Failure::wrap(error, |_| (outcome, delivery));
@@ -140,10 +202,10 @@ impl<RB> Open<RB> {
             .with_settled_by(report.how.map(crate::How::settled_by))
             .with_not_retried(Some(NotRetried::Outcome));
         match self.original {
-            Original::Response(mut head, peek) => {
+            Original::Response(mut head, page) => {
                 head.extensions.insert(call);
                 head.extensions.insert(report);
-                Ok(passed(head, peek.into_body()))
+                Ok(Response::from_parts(head, page.into_body()))
             }
             Original::Error(error) => {
                 let failure = Failure::wrap(error, |_| (outcome, delivery));
@@ -225,10 +287,6 @@ fn found<RB>(
     extensions.insert(call.with_settled_by(report.how.map(crate::How::settled_by)));
     extensions.insert(report);
     response
-}
-
-fn passed<RB>(head: response::Parts, body: PeekBody<RB>) -> Response<ReconcileBody<RB>> {
-    Response::from_parts(head, ReconcileBody::passed(body))
 }
 
 /// The same failure, with what was asked between it and its cause.

@@ -37,6 +37,11 @@ pub(crate) type Find = dyn Fn(&request::Parts) -> Option<OperationId> + Send + S
 // === impl Config ===
 
 impl<R, C> Config<R, C> {
+    /// How long after the end of an attempt nothing is asked, at least.
+    pub(crate) fn first_wait(&self) -> Duration {
+        self.schedule.delay(0).min(self.min_age)
+    }
+
     pub(crate) fn with_classifier<D>(self, classifier: D) -> Config<R, D> {
         Config {
             reconciler: self.reconciler,

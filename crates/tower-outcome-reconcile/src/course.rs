@@ -75,7 +75,14 @@ where
     let mut evidence = Evidence {
         absent_from: starts_until
             .map_or(by_age, |end| by_age.max(far(end, config.processing_limit))),
-        forgotten_from: config.retention.map(|span| far(copy.sent, span)),
+        forgotten_from: config.retention.map(|span| {
+            // Of an earlier attempt nobody knows how old it is.
+            if attempt.maybe_applied_before() {
+                copy.sent
+            } else {
+                far(copy.sent, span)
+            }
+        }),
         needed: config.misses,
         misses: 0,
         is_received: reason == Reason::Duplicate,

@@ -33,7 +33,8 @@ pub enum Resolution {
     /// The server has refused it for what it says.
     Rejected(Response<Bytes>),
     /// The server has not done what was sent so far and never will, so it may be sent again; unless the server
-    /// is known to have received it, which makes this a refusal.
+    /// is known to have received it, which makes this a refusal. It must be true of the last attempt that has
+    /// ended, not of one before: see [`Resolutions::resolve`](crate::Resolutions::resolve).
     NotApplied,
 }
 

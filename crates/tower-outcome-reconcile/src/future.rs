@@ -12,6 +12,7 @@ use std::{
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep};
 use tower_outcome_core::{
     Attempt, BoxError, Classify, Decision, Outcome, Repeatable, Stamped, Verdict,
     peek::{Inspect, Peek, PeekBody},
@@ -20,7 +21,7 @@ use tower_service::Service;
 
 use crate::{
     ReconcileBody, Reconciler,
-    answer::{Open, Original, Output, without_sending},
+    answer::{Open, Original, Output, Page, without_sending},
     config::Config,
     course::{self, Asking},
     evidence::Known,
@@ -66,6 +67,8 @@ pin_project! {
 /// A request about which the server is asked.
 struct Asked<RB> {
     open: Open<RB>,
+    /// How long its answer may hold a connection.
+    drain: Option<Pin<Box<Sleep>>>,
     asking: Asking,
 }
 
@@ -208,7 +211,8 @@ where
                     unreachable!("it was inspecting a line above");
                 };
                 let (head, body) = inspect.into_parts();
-                let original = Original::Response(head, body.peek(this.config.drain_limit));
+                let page = Page::Read(body.peek(this.config.drain_limit));
+                let original = Original::Response(head, page);
                 let by_itself = match by_itself {
                     Poll::Ready(by_itself) => by_itself,
                     Poll::Pending => decision,
@@ -217,9 +221,13 @@ where
             }
             // ## Asking => Done
             StateProj::Asking { asked } => {
-                // The wait goes on either way.
-                if let Original::Response(_, peek) = &mut asked.open.original {
-                    let _ = peek.poll_peek(cx);
+                // The wait goes on either way. At its end nothing is held that a question may need.
+                asked.open.drain(cx);
+                if let Some(drain) = &mut asked.drain {
+                    if drain.as_mut().poll(cx).is_ready() {
+                        asked.drain = None;
+                        asked.open.let_go(false);
+                    }
                 }
                 let ended = ready!(asked.asking.as_mut().poll(cx));
                 let StateOwned::Asking { asked } = this.state.as_mut().project_replace(State::Done)
@@ -259,7 +267,8 @@ where
                 _ => decision,
             }
         });
-        let original = Original::Response(head, Peek::new(body, this.config.drain_limit));
+        let page = Page::Read(Peek::new(body, this.config.drain_limit));
+        let original = Original::Response(head, page);
         self.conclude(cx, original, decision, by_itself.unwrap_or(decision))
     }
 
@@ -289,6 +298,9 @@ where
         let Some(mut kept) = this.kept.take() else {
             return Poll::Ready(original.into_output());
         };
+        if let Some(registration) = &kept.registration {
+            registration.end_attempt();
+        }
         let open = Open {
             original,
             decision,
@@ -300,7 +312,16 @@ where
                 let config = Arc::clone(this.config);
                 let asking = course::ask::<S, B, R, C, C::Call>(config, kept, copy, decision);
                 let asking: Asking = Box::pin(asking);
-                Next::Ask(Box::new(Asked { open, asking }))
+                let drain = match &open.original {
+                    Original::Response(..) => Some(Box::pin(sleep(this.config.first_wait()))),
+                    Original::Error(_) => None,
+                };
+                let asked = Asked {
+                    open,
+                    drain,
+                    asking,
+                };
+                Next::Ask(Box::new(asked))
             }
             (Outcome::Retryable { .. }, _) => Next::Return(match kept.registration {
                 Some(registration) => match registration.take() {

@@ -197,7 +197,8 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
     }
 
     /// Sets how long the server remembers operations. "Not found" proves nothing that long after the
-    /// attempt was sent.
+    /// attempt was sent; and nothing at all where an earlier attempt of the same call may have been applied,
+    /// since nobody here knows when that was sent.
     pub fn retention(mut self, span: Duration) -> Self {
         self.config.retention = Some(span);
         self
@@ -243,8 +244,10 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
         self
     }
 
-    /// Sets how much of an answer that says nothing is read while the server is asked, in bytes, so that
-    /// its connection can be used again: by default 16 KiB.
+    /// Sets how much is read of an answer that leaves it open, in bytes, so that its connection can be used
+    /// again: by default 16 KiB. It is read until the first question, and dropped if it is longer, or has
+    /// not ended by then, so that what it holds (a connection, a slot of a limit) is free for the question.
+    /// If it stays unknown, the caller gets what was read, and after that an error.
     pub fn drain_limit(mut self, bytes: usize) -> Self {
         self.config.drain_limit = bytes;
         self

@@ -50,7 +50,9 @@ struct Entry {
 struct Waiting {
     number: u64,
     waker: Option<Waker>,
-    /// Whether it was told that what was sent so far was not applied.
+    /// Whether its attempt has ended. Before that it may not have been sent yet.
+    has_ended: bool,
+    /// Whether it was told since then that what was sent was not applied.
     is_denied: bool,
 }
 
@@ -72,9 +74,14 @@ impl Resolutions {
 
     /// Tells all calls of that operation what became of it, and returns whether there are any.
     ///
-    /// The first word stands, but for [`NotApplied`](Resolution::NotApplied), which is about what was sent so
-    /// far. It is for the calls whose outcome is unknown or that are about to be sent again; one that is
-    /// answered keeps its answer.
+    /// The first word stands. It is for the calls whose outcome is unknown or that are about to be sent
+    /// again; one that is answered keeps its answer.
+    ///
+    /// [`NotApplied`](Resolution::NotApplied) is about what was sent so far, and counts only for the calls whose
+    /// attempt has ended by then: one that is under way may still wait in a queue of this process, so the
+    /// word cannot be about it. A word that is repeated, or that comes so late that it was meant for an
+    /// earlier attempt, cannot be told from one that is meant for the last: a stream that may do so should
+    /// leave it to the questions, and tell only what is known for good.
     pub fn resolve(&self, id: &OperationId, resolution: Resolution) -> bool {
         let mut calls = self.lock();
         let Some(entry) = calls.by_id.get_mut(id) else {
@@ -88,7 +95,7 @@ impl Resolutions {
             .waiting
             .iter_mut()
             .filter_map(|waiting| {
-                waiting.is_denied |= is_denied;
+                waiting.is_denied |= is_denied && waiting.has_ended;
                 waiting.waker.take()
             })
             .collect();
@@ -111,6 +118,7 @@ impl Resolutions {
         entry.waiting.push(Waiting {
             number,
             waker: None,
+            has_ended: false,
             is_denied: false,
         });
         drop(calls);
@@ -141,6 +149,14 @@ impl Registration {
     /// Takes the word, if there is one.
     pub(crate) fn take(&self) -> Option<Resolution> {
         self.look(|known, waiting| waiting.word(known))
+    }
+
+    /// Notes that the attempt has ended: from now on a denial may be about it.
+    pub(crate) fn end_attempt(&self) {
+        self.look(|_, waiting| {
+            waiting.has_ended = true;
+            Some(())
+        });
     }
 
     /// Waits for the word, and takes it.

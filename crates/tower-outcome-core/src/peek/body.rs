@@ -82,6 +82,19 @@ impl<B, M> PeekBody<B, M> {
         }
     }
 
+    /// Drops the body, and yields `rest` after what was peeked of it.
+    ///
+    /// For a response that has to give its connection back before it is known whether anybody reads it.
+    /// Where the peek met the end or the error of the body, that comes in its place as before.
+    #[must_use]
+    pub fn with_rest<N>(self, rest: N) -> PeekBody<N, M> {
+        PeekBody {
+            inner: rest,
+            held: self.held,
+            map: self.map,
+        }
+    }
+
     /// Peeks at no more than `limit` bytes of the data.
     ///
     /// What an earlier peek has read is looked at again, and counts.

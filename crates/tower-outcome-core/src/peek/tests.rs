@@ -365,3 +365,15 @@ fn bodies_that_are_not_unpin_can_be_wrapped() {
     let bare = trace(Script::new(acts.clone(), Says::Exactly));
     assert_eq!(trace(PeekBody::new(Script::new(acts, Says::Exactly))), bare);
 }
+
+#[test]
+fn another_rest_comes_after_what_was_peeked_unless_the_end_was_met() {
+    for (limit, expected) in [(3, "abcdrest"), (4, "abcd")] {
+        let acts = ["ab", "cd"].map(|data| Act::Data(data.into()));
+        let mut peeking = Peek::new(script(&acts, Says::Nothing), limit);
+        let _ = peek(&mut peeking);
+        let rest = script(&[Act::Data("rest".into())], Says::Nothing);
+        let mut whole = peeking.into_body().with_rest(rest).peek(100);
+        assert_eq!(peek(&mut whole), Peeked::Complete(expected.into()));
+    }
+}

@@ -7,7 +7,8 @@ use http_body_util::Full;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_outcome_core::{
-    BoxError, CallContext, CallReport, Deadline, Delivery, ManualClock, Outcome, Reason, ValidUntil,
+    Attempt, BoxError, CallContext, CallReport, Deadline, Delivery, ManualClock, Outcome, Reason,
+    ValidUntil,
 };
 use tower_outcome_reconcile::{AfterInquiry, How, Schedule};
 
@@ -171,4 +172,19 @@ async fn an_inquiry_says_at_what_wall_time_the_request_was_sent() {
     send.send_error(reset());
     assert!(call.await.unwrap().is_ok());
     assert_eq!(script.asked()[0].1.sent_at(), now - 3 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_attempt_of_unknown_age_may_have_been_forgotten() {
+    for (maybe_applied, outcome) in [(false, "retryable"), (true, "unknown")] {
+        let builder = builder(Script::new([Say::Missing])).retention(3600 * SECOND);
+        let (service, mut server) = pair(builder);
+        let mut request = order();
+        let second = Attempt::FIRST.next(maybe_applied);
+        request.extensions_mut().insert(second);
+        let call = start(&service, request);
+        server.fail(reset()).await;
+        let result = call.await.unwrap();
+        assert_eq!(CallReport::outcome_of(&result).label(), outcome);
+    }
 }

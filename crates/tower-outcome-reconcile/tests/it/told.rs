@@ -184,3 +184,48 @@ async fn what_a_layer_below_has_given_up_on_stays_given_up() {
     assert!(report.settling().is_some());
     assert!(matches!(report.not_retried(), Some(NotRetried::Exhausted)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_says_nothing_of_an_attempt_that_has_not_ended() {
+    let (script, resolutions, service, mut server) = listening(Say::Applied);
+    let call = start(&service, order());
+    let (_, send) = server.attempt().await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    send.send_error(reset());
+    let result = call.await.unwrap();
+    assert_eq!(report(&result).how(), Some(How::Found));
+    assert_eq!(script.times(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_that_is_repeated_says_nothing_of_what_still_waits_to_be_sent() {
+    let (_, resolutions, service, mut server) = listening(Say::Applied);
+    let first = start(&service, order());
+    server.fail(reset()).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    let denied = first.await.unwrap();
+    assert_eq!(report(&denied).how(), Some(How::ToldNotApplied));
+    // The next attempt is in the hands of a layer below, and not on the wire.
+    let second = start(&service, order());
+    tokio::task::yield_now().await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    server.fail(reset()).await;
+    let result = second.await.unwrap();
+    assert_eq!(report(&result).how(), Some(How::Found));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_does_not_settle_an_answer_that_leaves_it_open_and_came_after_it() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let mut request = order();
+    let because = RepeatableBecause::Marked;
+    request.extensions_mut().insert(Repeatable::Yes(because));
+    let call = start(&service, request);
+    let (_, send) = server.attempt().await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    send.send_response(status(503));
+    let result = call.await.unwrap();
+    let report = CallReport::in_result(&result).unwrap();
+    assert_eq!(report.settled_by(), None);
+}
