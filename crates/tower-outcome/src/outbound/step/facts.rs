@@ -68,18 +68,22 @@ impl Facts {
     pub(in crate::outbound) fn check(&self, wrong: &mut Vec<(&'static str, ConfigError)>) {
         if let (Some(attempt), Some(call)) = (self.attempt, self.call) {
             if attempt > call {
-                let value = format_args!("{attempt:?} (call is {call:?})");
-                wrong.push((
-                    "timeouts",
-                    ConfigError::new("attempt", value, "at most `call`"),
-                ));
+                let error = ConfigError::new(
+                    "attempt",
+                    format_args!("{attempt:?} (call is {call:?})"),
+                    "at most `call`",
+                );
+                wrong.push(("timeouts", error));
             }
         }
         if let (Some(age), Some(call)) = (self.least_age, self.call) {
             if age >= call {
-                let value = format_args!("{age:?} (call is {call:?})");
-                let expected = "below `call`, or nothing could be found absent";
-                wrong.push(("reconcile", ConfigError::new("min_age", value, expected)));
+                let error = ConfigError::new(
+                    "min_age",
+                    format_args!("{age:?} (call is {call:?})"),
+                    "below `call`, or nothing could be found absent",
+                );
+                wrong.push(("reconcile", error));
             }
         }
         if self.guarded && self.mandatory_window.is_some() && !self.hands_down {
@@ -92,12 +96,12 @@ impl Facts {
         if let Some(window) = self.mandatory_window {
             let wait = self.longest_wait;
             if !self.guarded && window < wait {
-                let value = format_args!("{window:?} (a request may wait for {wait:?} below it)");
-                let expected = "at least as long as that wait, or an expiry_guard";
-                wrong.push((
-                    "auth_refresh",
-                    ConfigError::new("windows.mandatory", value, expected),
-                ));
+                let error = ConfigError::new(
+                    "windows.mandatory",
+                    format_args!("{window:?} (a request may wait for {wait:?} below it)"),
+                    "at least as long as that wait, or an expiry_guard",
+                );
+                wrong.push(("auth_refresh", error));
             }
         }
     }
