@@ -211,8 +211,8 @@ fn reconcile(
 ) -> Ask<impl Fn(&Inquiry) -> Result<Request<Full<Bytes>>, http::Error> + use<>> {
     let ask = ByQuery::new(
         move |inquiry: &Inquiry| {
-            let order = inquiry.id().as_str().unwrap_or_default();
-            let question = Call::question_about(order).request_to(&venue)?;
+            let order = inquiry.id().to_path_segment();
+            let question = Call::question_about(&order).request_to(&venue)?;
             Ok(question.map(Full::new))
         },
         in_the_book as fn(&Inquiry, Response<Bytes>) -> Finding,
