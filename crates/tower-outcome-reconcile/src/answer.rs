@@ -117,7 +117,11 @@ impl<RB> Open<RB> {
 
     /// Answers with what is known now.
     pub(crate) fn answer(self, ended: Ended) -> Output<RB> {
-        let Ended { known, report } = ended;
+        let Ended {
+            known,
+            report,
+            after,
+        } = ended;
         // A server that has received the request would call it a duplicate the next time.
         let received = Outcome::Permanent {
             reason: Reason::Rejected,
@@ -139,7 +143,7 @@ impl<RB> Open<RB> {
             Some(Known::NotApplied(_)) => {
                 let outcome = Outcome::Retryable {
                     reason: report.reason,
-                    after: None,
+                    after,
                 };
                 Err(self.fail(outcome, Delivery::Refused, report, None))
             }
@@ -225,6 +229,7 @@ impl<RB> Open<RB> {
     ) -> BoxError {
         let call = self
             .report(outcome, delivery)
+            .with_after(outcome.after())
             .with_settled_by(report.how.map(crate::How::settled_by));
         let cause = AfterInquiry::new(report).with_record(record);
         let cause = match self.original {

@@ -229,3 +229,17 @@ async fn a_denial_does_not_settle_an_answer_that_leaves_it_open_and_came_after_i
     let report = CallReport::in_result(&result).unwrap();
     assert_eq!(report.settled_by(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_the_wait_that_the_server_asked_for_is_told_to_who_may_send_again() {
+    let (script, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    server.respond(busy_for(5)).await;
+    tokio::time::sleep(SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    let result = call.await.unwrap();
+    let after = CallReport::outcome_of(&result).after().unwrap();
+    assert_eq!(after.delay(), 4 * SECOND);
+    assert_eq!(CallReport::in_result(&result).unwrap().after(), Some(after));
+    assert_eq!(script.times(), 0);
+}
