@@ -250,8 +250,9 @@ impl<RB> Open<RB> {
     }
 }
 
-/// Answers a call that was not sent, since somebody has told what became of it before.
-pub(crate) fn without_sending<RB>(known: Known, repeatable: Repeatable) -> Output<RB> {
+/// Answers a call whose attempt has no answer and needs none, or was not sent at all, since somebody has
+/// told what became of it.
+pub(crate) fn without_answer<RB>(known: Known, repeatable: Repeatable) -> Output<RB> {
     let how = known.how();
     let mut report = Reconciled::new(Reason::Unrecognized);
     report.how = Some(how);

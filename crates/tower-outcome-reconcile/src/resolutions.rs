@@ -14,8 +14,8 @@ use crate::{OperationId, Resolution};
 /// Tells calls under way what has become of them, such as from a stream of the server's events.
 ///
 /// A layer that is [built with](crate::ReconcileLayerBuilder::resolutions) it registers each call that
-/// may have to ask, from before it is sent to when its outcome is known. So a resolution counts that comes
-/// while the attempt is still under way, ends asking at once, and cancels a resend that is scheduled above.
+/// may have to ask, from before it is sent to when its outcome is known. So a resolution ends an attempt that
+/// is still under way, and asking, at once, and cancels a resend that is scheduled above.
 /// One for a call that is not under way is nobody's: nothing is kept for later, and memory is bounded by
 /// the calls.
 ///
@@ -74,8 +74,9 @@ impl Resolutions {
 
     /// Tells all calls of that operation what became of it, and returns whether there are any.
     ///
-    /// The first word stands. It is for the calls whose outcome is unknown or that are about to be sent
-    /// again; one that is answered keeps its answer.
+    /// The first word stands. It answers the calls that are under way, whose outcome is unknown or that are
+    /// about to be sent again; one that the server has answered by then keeps its answer. An attempt that is
+    /// under way is dropped: what of it was sent was sent, and the rest is not.
     ///
     /// [`NotApplied`](Resolution::NotApplied) is about what was sent so far, and counts only for the calls whose
     /// attempt has ended by then: one that is under way may still wait in a queue of this process, so the

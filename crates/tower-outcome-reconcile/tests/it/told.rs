@@ -243,3 +243,41 @@ async fn what_is_left_of_the_wait_that_the_server_asked_for_is_told_to_who_may_s
     assert_eq!(CallReport::in_result(&result).unwrap().after(), Some(after));
     assert_eq!(script.times(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_is_known_for_good_ends_an_attempt_that_hangs() {
+    for (resolution, how) in [
+        (Resolution::Applied(record("told")), How::ToldApplied),
+        (Resolution::rejected(), How::ToldRejected),
+    ] {
+        let (script, resolutions, service, mut server) = listening(Say::Pending);
+        let call = start(&service, order());
+        let began = Instant::now();
+        let (_, send) = server.attempt().await;
+        tokio::time::sleep(SECOND).await;
+        assert!(resolutions.resolve(&ID, resolution));
+        let ended = tokio::time::timeout(60 * SECOND, call).await;
+        let result = ended.expect("the word ends it").unwrap();
+        assert_eq!(began.elapsed(), SECOND);
+        assert_eq!(report(&result).how(), Some(how));
+        let call = CallReport::in_result(&result).unwrap();
+        assert_eq!(call.settled_by(), Some(SettledBy::Signal));
+        assert_eq!(call.outcome().is_success(), how == How::ToldApplied);
+        assert_eq!(script.times(), 0);
+        assert_eq!(resolutions.under_way(), 0);
+        drop(send);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_does_not_end_an_attempt_that_hangs() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    let (_, send) = server.attempt().await;
+    tokio::time::sleep(SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    tokio::time::sleep(SECOND).await;
+    assert!(!call.is_finished());
+    send.send_response(status(200));
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
+}
