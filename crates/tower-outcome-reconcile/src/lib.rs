@@ -18,6 +18,7 @@ mod reconciler;
 mod resolutions;
 mod schedule;
 mod service;
+mod shown;
 mod through;
 #[cfg(feature = "tracing")]
 mod traced;
