@@ -16,7 +16,7 @@ use tower_outcome_core::{
 };
 
 use crate::{
-    Inquiry, Reconciled, Reconciler, Resolution, Through, Unknown,
+    Inquiry, Reconciled, Reconciler, Through, Unknown,
     config::Config,
     evidence::{Evidence, Known},
     kept::{Copy, Kept},
@@ -175,8 +175,7 @@ where
 }
 
 /// What it comes to where somebody had told by the time the attempt ended.
-pub(crate) fn told_already(resolution: Resolution, decision: Decision) -> Ended {
-    let known = Known::from(resolution);
+pub(crate) fn told_already(known: Known, decision: Decision) -> Ended {
     let mut report = Reconciled::new(decision.outcome.reason().unwrap_or(Reason::Unrecognized));
     report.how = Some(known.how());
     Ended {

@@ -20,7 +20,7 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    ReconcileBody, Reconciler,
+    ReconcileBody, Reconciler, Told,
     answer::{Open, Original, Output, Page, without_answer},
     config::Config,
     course::{self, Asking},
@@ -270,6 +270,7 @@ where
             return Poll::Pending;
         };
         let known = Known::from(ready!(registration.poll_take(cx)));
+        kept.tell(this.config, &known);
         let output = without_answer(known, kept.repeatable(this.config));
         // What is on the wire stays there, and what is not is not sent any more.
         this.state.set(State::Done);
@@ -352,7 +353,12 @@ where
             }
             (Outcome::Retryable { .. }, _) => Next::Return(match kept.registration {
                 Some(registration) => match registration.take() {
-                    Some(resolution) => open.answer(course::told_already(resolution, decision)),
+                    Some(resolution) => {
+                        let known = Known::from(resolution);
+                        let (id, how) = (&kept.id, known.how());
+                        this.config.observer.told(&Told { id, how });
+                        open.answer(course::told_already(known, decision))
+                    }
                     None if decision.delivery.proves_not_applied() => open.original.into_output(),
                     None => open.watched(registration),
                 },

@@ -151,6 +151,7 @@ where
         let kept = self.keep(&mut head);
         if let Some(kept) = &kept {
             if let Some(known) = kept.known() {
+                kept.tell(&self.config, &known);
                 return ResponseFuture::new(
                     Start::Answer(kept.repeatable(&self.config), known),
                     &self.config,
