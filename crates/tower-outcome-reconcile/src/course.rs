@@ -98,7 +98,7 @@ where
 
     let mut report = Reconciled::new(reason);
     report.is_received = evidence.is_received;
-    let registration = registration.as_deref();
+    let registration = registration.as_ref();
     // The wait that the server asked for, with the lost answer or when it was asked.
     let resend_from = decision.after.map(|hint| far(began, hint.delay()));
     let mut not_before = resend_from.unwrap_or(began);

@@ -360,7 +360,7 @@ where
                         open.answer(course::told_already(known, decision))
                     }
                     None if decision.delivery.proves_not_applied() => open.original.into_output(),
-                    None => open.watched(registration),
+                    None => open.watched(Arc::new(registration.into_watched())),
                 },
                 None => open.original.into_output(),
             }),

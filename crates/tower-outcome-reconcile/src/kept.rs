@@ -1,7 +1,5 @@
 //! What is kept of a request that may end unknown.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use tower_outcome_core::{Attempt, CallContext, Classify, Deadline, Repeatable, replay::HeadCopy};
 
@@ -13,7 +11,7 @@ pub(crate) struct Kept<S, T> {
     pub(crate) attempt: Attempt,
     pub(crate) id: OperationId,
     /// Where somebody may tell.
-    pub(crate) registration: Option<Arc<Registration>>,
+    pub(crate) registration: Option<Registration>,
     /// Where the server may have to be asked.
     pub(crate) copy: Option<Copy<S>>,
 }

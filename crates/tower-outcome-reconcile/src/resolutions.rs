@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
 };
 
@@ -15,7 +15,8 @@ use crate::{OperationId, Resolution};
 ///
 /// A layer that is [built with](crate::ReconcileLayerBuilder::resolutions) it registers each call that
 /// may have to ask, from before it is sent to when its outcome is known. So a resolution ends an attempt that
-/// is still under way, and asking, at once, and cancels a resend that is scheduled above.
+/// is still under way, and asking, at once, and cancels a resend that is scheduled above. A result that may
+/// be repeated stays registered only while a layer above waits to do so.
 /// One for a call that is not under way is nobody's: nothing is kept for later, and memory is bounded by
 /// the calls.
 ///
@@ -61,6 +62,16 @@ pub(crate) struct Registration {
     resolutions: Resolutions,
     id: OperationId,
     number: u64,
+}
+
+/// Watches for what a call that is about to be sent again is told meanwhile.
+///
+/// It registers the call when it is first asked. So the name of a result that no Retry looks at, and that
+/// its caller keeps, is nobody's any more.
+pub(crate) struct Watched {
+    resolutions: Resolutions,
+    id: OperationId,
+    registration: OnceLock<Registration>,
 }
 
 // === impl Resolutions ===
@@ -160,6 +171,15 @@ impl Registration {
         });
     }
 
+    /// Ends it, and returns what goes on with it as soon as somebody waits.
+    pub(crate) fn into_watched(self) -> Watched {
+        Watched {
+            resolutions: self.resolutions.clone(),
+            id: self.id.clone(),
+            registration: OnceLock::new(),
+        }
+    }
+
     /// Waits for the word, and takes it.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Resolution> {
         let word = self.look(|known, waiting| {
@@ -187,19 +207,6 @@ impl Registration {
     }
 }
 
-/// Only what is known for good settles anything. What was not applied is sent again when its time comes.
-impl Settling for Registration {
-    fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let settled = self.look(|entry, waiting| {
-            if entry.is_none() {
-                waiting.wake_later(cx);
-            }
-            entry.as_ref().map(|_| ())
-        });
-        settled.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut calls = self.resolutions.lock();
@@ -217,6 +224,30 @@ impl Drop for Registration {
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registration").field(&self.id).finish()
+    }
+}
+
+// === impl Watched ===
+
+/// Only what is known for good settles anything. What was not applied is sent again when its time comes.
+impl Settling for Watched {
+    fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let registration = self
+            .registration
+            .get_or_init(|| self.resolutions.register(&self.id));
+        let settled = registration.look(|entry, waiting| {
+            if entry.is_none() {
+                waiting.wake_later(cx);
+            }
+            entry.as_ref().map(|_| ())
+        });
+        settled.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watched").field(&self.id).finish()
     }
 }
 

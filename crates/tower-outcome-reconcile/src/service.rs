@@ -76,7 +76,7 @@ impl<S: Clone, R, C: Classify> Reconcile<S, R, C> {
         }
         let id = config.identify.find(head)?;
         let resolutions = config.resolutions.as_ref();
-        let registration = resolutions.map(|resolutions| Arc::new(resolutions.register(&id)));
+        let registration = resolutions.map(|resolutions| resolutions.register(&id));
         let copy = if asks {
             let context = CallContext::of(&head.extensions).cloned();
             let copied = match config.keep {

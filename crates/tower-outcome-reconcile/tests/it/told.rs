@@ -113,9 +113,12 @@ async fn what_may_be_sent_again_carries_a_watch_and_is_answered_without_being_se
     server.respond(status(503)).await;
     let open = call.await.unwrap();
     assert!(CallReport::outcome_of(&open).is_retryable());
-    assert!(CallReport::in_result(&open).unwrap().settling().is_some());
+    let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
     assert_eq!(resolutions.under_way(), 1);
     assert!(resolutions.resolve(&ID, Resolution::Applied(record("told"))));
+    assert!(settling.poll_settled(&mut cx).is_ready());
     // The layer above hands it down once more, the watch still in its hands.
     let told = start(&service, keyed()).await.unwrap().unwrap();
     assert_eq!(text(told).await, "told");
@@ -154,9 +157,10 @@ async fn a_denial_does_not_settle_what_is_about_to_be_sent_again_anyway() {
     let call = start(&service, request.clone());
     server.respond(status(503)).await;
     let open = call.await.unwrap();
-    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
     let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
     assert!(settling.poll_settled(&mut cx).is_pending());
     // And what is sent then is no part of what was denied.
     let call = start(&service, request);
@@ -280,4 +284,18 @@ async fn a_denial_does_not_end_an_attempt_that_hangs() {
     assert!(!call.is_finished());
     send.send_response(status(200));
     assert_eq!(call.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_nobody_sends_again_is_not_under_way_while_its_caller_keeps_it() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let mut request = order();
+    let because = RepeatableBecause::Marked;
+    request.extensions_mut().insert(Repeatable::Yes(because));
+    let call = start(&service, request);
+    server.respond(status(503)).await;
+    let kept = call.await.unwrap();
+    assert_eq!(resolutions.under_way(), 0);
+    assert!(!resolutions.resolve(&ID, Resolution::applied()));
+    drop(kept);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tower_outcome_core::{Repeatable, RepeatableBecause};
+use tower_outcome_core::{CallReport, Repeatable, RepeatableBecause};
 use tower_outcome_reconcile::{
     Counts, Ended, How, Observer, OperationId, Resolution, Resolutions, Resolved, Told, Unknown,
     Unresolved,
@@ -110,6 +110,9 @@ async fn what_is_told_of_a_call_that_is_not_unknown_is_told_and_counted_too() {
     let call = start(&service, keyed());
     server.respond(status(503)).await;
     let open = call.await.unwrap();
+    let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
     assert!(resolutions.resolve(&id, Resolution::applied()));
     assert!(start(&service, keyed()).await.unwrap().is_ok());
     drop(open);
