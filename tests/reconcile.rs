@@ -124,7 +124,7 @@ fn by_query(
 }
 
 fn question(base: &str, inquiry: &Inquiry) -> Result<Request<Body>, http::Error> {
-    let id = inquiry.id().as_str().unwrap_or_default();
+    let id = inquiry.id().to_path_segment();
     Request::get(format!("{base}{id}")).body(Body::default())
 }
 

@@ -169,7 +169,7 @@ impl Shared {
         let base = self.base.clone();
         let by_query = ByQuery::new(
             move |inquiry: &Inquiry| {
-                let id = inquiry.id().as_str().unwrap_or_default();
+                let id = inquiry.id().to_path_segment();
                 ask(format!("{base}{INDEX}{id}"))
             },
             read,

@@ -23,8 +23,9 @@ pub enum SettledBy {
 ///
 /// It travels in the [`CallReport`](crate::CallReport) of an attempt that may have been applied. A layer
 /// that waits before it sends again watches it; once it is settled, the layer hands the request down at
-/// once, and the layer that gave the watch answers it without sending anything. The watch has to be
-/// alive until then, and dropping it gives back what is held for it.
+/// once, and the layer that gave the watch answers it without sending anything. What is told counts from
+/// when the watch is first asked, which is when the wait begins. The watch has to be alive until the request
+/// is handed down, and dropping it gives back what is held for it.
 pub trait Settling: fmt::Debug + Send + Sync {
     /// Returns whether the outcome is known, or has the task woken when it is. Only the task that asked
     /// last is woken.

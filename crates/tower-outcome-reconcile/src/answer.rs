@@ -117,7 +117,11 @@ impl<RB> Open<RB> {
 
     /// Answers with what is known now.
     pub(crate) fn answer(self, ended: Ended) -> Output<RB> {
-        let Ended { known, report } = ended;
+        let Ended {
+            known,
+            report,
+            after,
+        } = ended;
         // A server that has received the request would call it a duplicate the next time.
         let received = Outcome::Permanent {
             reason: Reason::Rejected,
@@ -139,7 +143,7 @@ impl<RB> Open<RB> {
             Some(Known::NotApplied(_)) => {
                 let outcome = Outcome::Retryable {
                     reason: report.reason,
-                    after: None,
+                    after,
                 };
                 Err(self.fail(outcome, Delivery::Refused, report, None))
             }
@@ -225,6 +229,7 @@ impl<RB> Open<RB> {
     ) -> BoxError {
         let call = self
             .report(outcome, delivery)
+            .with_after(outcome.after())
             .with_settled_by(report.how.map(crate::How::settled_by));
         let cause = AfterInquiry::new(report).with_record(record);
         let cause = match self.original {
@@ -245,8 +250,9 @@ impl<RB> Open<RB> {
     }
 }
 
-/// Answers a call that was not sent, since somebody has told what became of it before.
-pub(crate) fn without_sending<RB>(known: Known, repeatable: Repeatable) -> Output<RB> {
+/// Answers a call whose attempt has no answer and needs none, or was not sent at all, since somebody has
+/// told what became of it.
+pub(crate) fn without_answer<RB>(known: Known, repeatable: Repeatable) -> Output<RB> {
     let how = known.how();
     let mut report = Reconciled::new(Reason::Unrecognized);
     report.how = Some(how);

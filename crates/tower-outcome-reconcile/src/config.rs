@@ -83,6 +83,10 @@ impl<R, C: fmt::Debug> fmt::Debug for Config<R, C> {
 
 impl Identify {
     pub(crate) fn find(&self, head: &request::Parts) -> Option<OperationId> {
+        self.look(head).filter(|id| !id.is_empty())
+    }
+
+    fn look(&self, head: &request::Parts) -> Option<OperationId> {
         match self {
             Self::By(find) => find(head),
             Self::ByHeader(name) => {
@@ -94,7 +98,7 @@ impl Identify {
                 }
                 let mut headers = head.headers.iter();
                 let (_, value) = headers.find(|&(candidate, _)| candidate == name)?;
-                (!value.is_empty()).then(|| OperationId::from(value.clone()))
+                Some(OperationId::from(value.clone()))
             }
         }
     }

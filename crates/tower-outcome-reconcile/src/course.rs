@@ -11,11 +11,12 @@ use std::{
 use http::request;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tower_outcome_core::{
-    BoxError, CallContext, Decision, Failure, Reason, Stage, ValidUntil, replay::HeadCopy,
+    BoxError, CallContext, Decision, Failure, Reason, RetryAfter, Stage, ValidUntil,
+    replay::HeadCopy,
 };
 
 use crate::{
-    Inquiry, Reconciled, Reconciler, Resolution, Through, Unknown,
+    Inquiry, Reconciled, Reconciler, Through, Unknown,
     config::Config,
     evidence::{Evidence, Known},
     kept::{Copy, Kept},
@@ -30,6 +31,8 @@ pub(crate) type Asking = Pin<Box<dyn Future<Output = Ended> + Send>>;
 pub(crate) struct Ended {
     pub(crate) known: Option<Known>,
     pub(crate) report: Reconciled,
+    /// What is left of the wait that the server asked for with the lost answer.
+    pub(crate) after: Option<RetryAfter>,
 }
 
 /// What an inquiry that hangs fails with.
@@ -95,9 +98,10 @@ where
 
     let mut report = Reconciled::new(reason);
     report.is_received = evidence.is_received;
-    let registration = registration.as_deref();
-    // The wait that the server asked for with its last answer.
-    let mut not_before = began;
+    let registration = registration.as_ref();
+    // The wait that the server asked for, with the lost answer or when it was asked.
+    let resend_from = decision.after.map(|hint| far(began, hint.delay()));
+    let mut not_before = resend_from.unwrap_or(began);
     let known = loop {
         let now = Instant::now();
         let next = next_at(
@@ -151,7 +155,7 @@ where
             }
             Err(error) => {
                 report.failures = report.failures.saturating_add(1);
-                not_before = asked_to_wait(&error).unwrap_or(not_before);
+                not_before = asked_to_wait(&error).map_or(not_before, |end| end.max(not_before));
                 report.last_error = Some(error.into());
             }
         }
@@ -159,16 +163,26 @@ where
     report.how = known.as_ref().map(Known::how);
     report.took = began.elapsed();
     watch.end(&report);
-    Ended { known, report }
+    let after = decision.after.and_then(|hint| {
+        let left = resend_from?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then(|| RetryAfter::new(left, hint.form()))
+    });
+    Ended {
+        known,
+        report,
+        after,
+    }
 }
 
 /// What it comes to where somebody had told by the time the attempt ended.
-pub(crate) fn told_already(resolution: Resolution, decision: Decision) -> Ended {
-    let known = Known::from(resolution);
+pub(crate) fn told_already(known: Known, decision: Decision) -> Ended {
     let mut report = Reconciled::new(decision.outcome.reason().unwrap_or(Reason::Unrecognized));
     report.how = Some(known.how());
-    let known = Some(known);
-    Ended { known, report }
+    Ended {
+        known: Some(known),
+        report,
+        after: decision.after,
+    }
 }
 
 /// Waits for something, unless somebody tells what became of the call before that.

@@ -1,10 +1,14 @@
 //! What an inquiry finds.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::Response;
 
+use crate::shown::ShownResponse;
+
 /// What an inquiry finds.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Finding {
     /// The server has done it. The response answers the caller in the place of the one that was lost, so
@@ -25,7 +29,7 @@ pub enum Finding {
 }
 
 /// What somebody else knows of an operation, such as a stream of the server's events.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Resolution {
     /// The server has done it. The response answers the caller.
@@ -48,6 +52,26 @@ impl Finding {
     }
 }
 
+/// Of a record, the status and the names of its headers.
+impl fmt::Debug for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied(record) => f
+                .debug_tuple("Applied")
+                .field(&ShownResponse(record))
+                .finish(),
+            Self::Rejected(record) => f
+                .debug_tuple("Rejected")
+                .field(&ShownResponse(record))
+                .finish(),
+            Self::NotApplied => f.write_str("NotApplied"),
+            Self::NotFound => f.write_str("NotFound"),
+            Self::Pending => f.write_str("Pending"),
+            Self::Unclear => f.write_str("Unclear"),
+        }
+    }
+}
+
 // === impl Resolution ===
 
 impl Resolution {
@@ -61,5 +85,22 @@ impl Resolution {
     #[must_use]
     pub fn rejected() -> Self {
         Self::Rejected(Response::default())
+    }
+}
+
+/// Of a record, the status and the names of its headers.
+impl fmt::Debug for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied(record) => f
+                .debug_tuple("Applied")
+                .field(&ShownResponse(record))
+                .finish(),
+            Self::Rejected(record) => f
+                .debug_tuple("Rejected")
+                .field(&ShownResponse(record))
+                .finish(),
+            Self::NotApplied => f.write_str("NotApplied"),
+        }
     }
 }

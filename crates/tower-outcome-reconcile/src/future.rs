@@ -20,8 +20,8 @@ use tower_outcome_core::{
 use tower_service::Service;
 
 use crate::{
-    ReconcileBody, Reconciler,
-    answer::{Open, Original, Output, Page, without_sending},
+    ReconcileBody, Reconciler, Told,
+    answer::{Open, Original, Output, Page, without_answer},
     config::Config,
     course::{self, Asking},
     evidence::Known,
@@ -100,7 +100,7 @@ where
             Start::Send(future, kept, stamped) => (State::Sending { future }, kept, stamped),
             Start::Refuse(error) => (answered(Err(error)), None, Stamped::default()),
             Start::Answer(repeatable, known) => {
-                let output = without_sending(known, repeatable);
+                let output = without_answer(known, repeatable);
                 (answered(output), None, Stamped::default())
             }
         };
@@ -140,7 +140,16 @@ where
         let StateProj::Sending { future } = this.state.as_mut().project() else {
             return self.drive(cx);
         };
-        let result = ready!(future.poll(cx));
+        let result = match future.poll(cx) {
+            Poll::Ready(result) => result,
+            Poll::Pending => match &*this.kept {
+                Some(Kept {
+                    registration: Some(_),
+                    ..
+                }) => return self.told(cx),
+                _ => return Poll::Pending,
+            },
+        };
         if result.is_ok() {
             this.stamped.answered();
         }
@@ -250,6 +259,25 @@ where
         }
     }
 
+    /// The attempt is under way: ends it as soon as somebody tells what became of the call.
+    #[cold]
+    fn told(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output<RB>> {
+        let mut this = self.as_mut().project();
+        let Some(kept) = &*this.kept else {
+            return Poll::Pending;
+        };
+        let Some(registration) = &kept.registration else {
+            return Poll::Pending;
+        };
+        let known = Known::from(ready!(registration.poll_take(cx)));
+        kept.tell(this.config, &known);
+        let output = without_answer(known, kept.repeatable(this.config));
+        // What is on the wire stays there, and what is not is not sent any more.
+        this.state.set(State::Done);
+        *this.kept = None;
+        Poll::Ready(output)
+    }
+
     /// The attempt was answered, and the head says all.
     #[cold]
     fn judged(
@@ -325,9 +353,14 @@ where
             }
             (Outcome::Retryable { .. }, _) => Next::Return(match kept.registration {
                 Some(registration) => match registration.take() {
-                    Some(resolution) => open.answer(course::told_already(resolution, decision)),
+                    Some(resolution) => {
+                        let known = Known::from(resolution);
+                        let (id, how) = (&kept.id, known.how());
+                        this.config.observer.told(&Told { id, how });
+                        open.answer(course::told_already(known, decision))
+                    }
                     None if decision.delivery.proves_not_applied() => open.original.into_output(),
-                    None => open.watched(registration),
+                    None => open.watched(Arc::new(registration.into_watched())),
                 },
                 None => open.original.into_output(),
             }),

@@ -1,15 +1,17 @@
 //! What is asked about.
 
-use std::time::SystemTime;
+use std::{fmt, time::SystemTime};
 
 use http::{HeaderMap, Method, Uri, request};
 use tokio::time::Instant;
 use tower_outcome_core::{Attempt, Delivery, Outcome};
 
-use crate::OperationId;
+use crate::{OperationId, shown::ShownRequest};
 
 /// What a [`Reconciler`](crate::Reconciler) is asked about: one attempt whose outcome is unknown.
-#[derive(Clone, Debug)]
+///
+/// Its `Debug` shows of the request the method, the path and the names of the headers.
+#[derive(Clone)]
 pub struct Inquiry {
     pub(crate) id: OperationId,
     pub(crate) head: Option<request::Parts>,
@@ -120,5 +122,19 @@ impl Inquiry {
     #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline
+    }
+}
+
+impl fmt::Debug for Inquiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inquiry")
+            .field("id", &self.id)
+            .field("head", &self.head.as_ref().map(ShownRequest))
+            .field("outcome", &self.outcome)
+            .field("delivery", &self.delivery)
+            .field("attempt", &self.attempt)
+            .field("number", &self.number)
+            .field("is_received", &self.is_received)
+            .finish_non_exhaustive()
     }
 }

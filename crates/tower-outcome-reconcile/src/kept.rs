@@ -1,11 +1,9 @@
 //! What is kept of a request that may end unknown.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use tower_outcome_core::{Attempt, CallContext, Classify, Deadline, Repeatable, replay::HeadCopy};
 
-use crate::{OperationId, config::Config, evidence::Known, resolutions::Registration};
+use crate::{OperationId, Told, config::Config, evidence::Known, resolutions::Registration};
 
 /// What is kept of a request of which something may have to be found out.
 pub(crate) struct Kept<S, T> {
@@ -13,7 +11,7 @@ pub(crate) struct Kept<S, T> {
     pub(crate) attempt: Attempt,
     pub(crate) id: OperationId,
     /// Where somebody may tell.
-    pub(crate) registration: Option<Arc<Registration>>,
+    pub(crate) registration: Option<Registration>,
     /// Where the server may have to be asked.
     pub(crate) copy: Option<Copy<S>>,
 }
@@ -35,6 +33,12 @@ impl<S, T> Kept<S, T> {
     pub(crate) fn known(&self) -> Option<Known> {
         let registration = self.registration.as_ref()?;
         registration.take().map(Known::from)
+    }
+
+    /// Tells whoever watches what somebody has told of a call that is not unknown.
+    pub(crate) fn tell<R, C>(&self, config: &Config<R, C>, known: &Known) {
+        let (id, how) = (&self.id, known.how());
+        config.observer.told(&Told { id, how });
     }
 
     pub(crate) fn repeatable<R, C: Classify<Call = T>>(&self, config: &Config<R, C>) -> Repeatable {

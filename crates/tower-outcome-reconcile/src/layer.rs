@@ -169,7 +169,9 @@ impl<R, C> ReconcileLayerBuilder<R, C> {
         self
     }
 
-    /// Sets when the server is asked, and how long.
+    /// Sets when the server is asked, and how long. A wait that the server has asked for, with the answer that
+    /// leaves it open or when it was asked before, is kept: nothing is asked where it ends after the
+    /// schedule's deadline.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.config.schedule = schedule;
         self

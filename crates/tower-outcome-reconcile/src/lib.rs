@@ -18,6 +18,7 @@ mod reconciler;
 mod resolutions;
 mod schedule;
 mod service;
+mod shown;
 mod through;
 #[cfg(feature = "tracing")]
 mod traced;
@@ -30,7 +31,7 @@ pub use self::{
     future::ResponseFuture,
     inquiry::Inquiry,
     layer::{Keep, ReconcileLayer, ReconcileLayerBuilder},
-    observer::{Counts, Ended, Observer, Resolved, Unknown, Unresolved},
+    observer::{Counts, Ended, Observer, Resolved, Told, Unknown, Unresolved},
     operation_id::OperationId,
     query::ByQuery,
     reconciled::{AfterInquiry, How, Reconciled},

@@ -32,6 +32,12 @@ pub trait Observer: Send + Sync {
     fn unresolved(&self, event: &Unresolved<'_>) {
         let _ = event;
     }
+
+    /// Somebody has told what became of a call that nobody had to ask about: before its attempt was sent or
+    /// while it was under way, or before it was sent again.
+    fn told(&self, event: &Told<'_>) {
+        let _ = event;
+    }
 }
 
 /// The outcome of an attempt is unknown, and the server is going to be asked.
@@ -76,6 +82,16 @@ pub struct Unresolved<'a> {
     pub took: Duration,
 }
 
+/// Somebody has told what became of a call, whose outcome was not unknown at the time.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Told<'a> {
+    /// The name of the operation.
+    pub id: &'a OperationId,
+    /// What was told.
+    pub how: How,
+}
+
 /// Why asking ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -103,6 +119,7 @@ pub struct Counts(Arc<Counters>);
 struct Counters {
     unknown: AtomicU64,
     resolved: [AtomicU64; HOWS.len()],
+    told: [AtomicU64; HOWS.len()],
     timed_out: AtomicU64,
     dropped: AtomicU64,
     inquiries: AtomicU64,
@@ -151,6 +168,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.unresolved(event);
         self.1.unresolved(event);
     }
+
+    fn told(&self, event: &Told<'_>) {
+        self.0.told(event);
+        self.1.told(event);
+    }
 }
 
 impl fmt::Debug for dyn Observer {
@@ -187,13 +209,13 @@ impl Counts {
         self.0.unknown.load(Ordering::Relaxed)
     }
 
-    /// Returns how many became known in that way.
+    /// Returns how many unknown ones became known in that way.
     #[must_use]
     pub fn resolved(&self, how: How) -> u64 {
         self.0.resolved[how as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many became known in any way.
+    /// Returns how many unknown ones became known in any way.
     #[must_use]
     pub fn all_resolved(&self) -> u64 {
         HOWS.iter().map(|how| self.resolved(*how)).sum()
@@ -203,6 +225,12 @@ impl Counts {
     #[must_use]
     pub fn unresolved(&self, why: Ended) -> u64 {
         self.ended(why).load(Ordering::Relaxed)
+    }
+
+    /// Returns how many calls ended with what somebody told and were never unknown, in that way.
+    #[must_use]
+    pub fn told(&self, how: How) -> u64 {
+        self.0.told[how as usize].load(Ordering::Relaxed)
     }
 
     /// Returns how often the server was asked, for all that ended.
@@ -234,6 +262,10 @@ impl Observer for Counts {
         let inquiries = u64::from(event.inquiries);
         self.0.inquiries.fetch_add(inquiries, Ordering::Relaxed);
         self.ended(event.why).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn told(&self, event: &Told<'_>) {
+        self.0.told[event.how as usize].fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,8 @@ use http::{Extensions, HeaderValue, header::InvalidHeaderValue};
 /// The name by which the server can be asked about an operation: a client order id, an idempotency key.
 ///
 /// Put it into the extensions of a request whose id is in the body or nowhere at all; an id in a header
-/// is found by its [name](crate::ReconcileLayerBuilder::id_header).
+/// is found by its [name](crate::ReconcileLayerBuilder::id_header). An empty one names nothing: such a
+/// request is not asked about.
 ///
 /// ```
 /// use http::Request;
@@ -49,9 +50,47 @@ impl OperationId {
     }
 
     /// Returns the id as text, if it is visible ASCII.
+    ///
+    /// Not for a URL: an id may hold a slash, a question mark or a hash, and then the question is about
+    /// another operation; [`to_path_segment`](Self::to_path_segment) is.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         self.0.to_str().ok()
+    }
+
+    /// Returns the id for the path or the query of a URL: everything but ASCII letters, digits, `-`, `_`
+    /// and `~` is percent-encoded (RFC 3986, section 2.1).
+    ///
+    /// So it is one segment whatever it holds, and none that means "here" or "above"; a server that decodes
+    /// it has the same bytes. Only an empty id is empty, and the layer takes that for no name.
+    ///
+    /// ```
+    /// use tower_outcome_reconcile::OperationId;
+    ///
+    /// let id = OperationId::from_static("a/../b?c#1");
+    /// assert_eq!(id.to_path_segment(), "a%2F%2E%2E%2Fb%3Fc%231");
+    /// ```
+    #[must_use]
+    pub fn to_path_segment(&self) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+        let bytes = self.as_bytes();
+        let mut segment = String::with_capacity(bytes.len());
+        for &byte in bytes {
+            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
+                segment.push(char::from(byte));
+            } else {
+                segment.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    segment.push(char::from(DIGITS[usize::from(digit)]));
+                }
+            }
+        }
+        segment
+    }
+
+    /// Returns whether it names nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns the bytes of the id.

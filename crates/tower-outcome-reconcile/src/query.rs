@@ -28,7 +28,7 @@ use crate::{Finding, Inquiry, Reconciler, Through};
 ///
 /// let by_query = ByQuery::new(
 ///     |inquiry: &Inquiry| {
-///         let id = inquiry.id().as_str().unwrap_or_default();
+///         let id = inquiry.id().to_path_segment();
 ///         Request::get(format!("https://venue.example/orders/{id}")).body(Full::<Bytes>::default())
 ///     },
 ///     |_: &Inquiry, answer: Response<Bytes>| match answer.status() {

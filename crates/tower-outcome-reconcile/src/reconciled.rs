@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::{Extensions, Response};
 use tower_outcome_core::{BoxError, Reason, SettledBy};
 
+use crate::shown::ShownResponse;
+
 /// What came of asking about a call whose outcome was unknown.
 ///
 /// It is in the extensions of the response and in the error with which the call ends: resolved or not,
@@ -44,7 +46,9 @@ pub enum How {
 
 /// The cause of a [`Failure`](tower_outcome_core::Failure) that comes of asking; below it is the error that
 /// the attempt had ended with.
-#[derive(Debug)]
+///
+/// Its `Debug` shows the status and the names of the headers of what it keeps, and no more: an answer may hold
+/// a session, and a record what is nobody's business.
 pub struct AfterInquiry {
     report: Reconciled,
     answer: Option<Response<()>>,
@@ -244,6 +248,17 @@ impl fmt::Display for AfterInquiry {
             Some(answer) => write!(f, ", answered with {} at first", answer.status()),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for AfterInquiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AfterInquiry")
+            .field("report", &self.report)
+            .field("answer", &self.answer.as_ref().map(ShownResponse))
+            .field("record", &self.record.as_ref().map(ShownResponse))
+            .field("source", &self.source)
+            .finish()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
 };
 
@@ -14,8 +14,9 @@ use crate::{OperationId, Resolution};
 /// Tells calls under way what has become of them, such as from a stream of the server's events.
 ///
 /// A layer that is [built with](crate::ReconcileLayerBuilder::resolutions) it registers each call that
-/// may have to ask, from before it is sent to when its outcome is known. So a resolution counts that comes
-/// while the attempt is still under way, ends asking at once, and cancels a resend that is scheduled above.
+/// may have to ask, from before it is sent to when its outcome is known. So a resolution ends an attempt that
+/// is still under way, and asking, at once, and cancels a resend that is scheduled above. A result that may
+/// be repeated stays registered only while a layer above waits to do so.
 /// One for a call that is not under way is nobody's: nothing is kept for later, and memory is bounded by
 /// the calls.
 ///
@@ -63,6 +64,16 @@ pub(crate) struct Registration {
     number: u64,
 }
 
+/// Watches for what a call that is about to be sent again is told meanwhile.
+///
+/// It registers the call when it is first asked. So the name of a result that no Retry looks at, and that
+/// its caller keeps, is nobody's any more.
+pub(crate) struct Watched {
+    resolutions: Resolutions,
+    id: OperationId,
+    registration: OnceLock<Registration>,
+}
+
 // === impl Resolutions ===
 
 impl Resolutions {
@@ -74,8 +85,9 @@ impl Resolutions {
 
     /// Tells all calls of that operation what became of it, and returns whether there are any.
     ///
-    /// The first word stands. It is for the calls whose outcome is unknown or that are about to be sent
-    /// again; one that is answered keeps its answer.
+    /// The first word stands. It answers the calls that are under way, whose outcome is unknown or that are
+    /// about to be sent again; one that the server has answered by then keeps its answer. An attempt that is
+    /// under way is dropped: what of it was sent was sent, and the rest is not.
     ///
     /// [`NotApplied`](Resolution::NotApplied) is about what was sent so far, and counts only for the calls whose
     /// attempt has ended by then: one that is under way may still wait in a queue of this process, so the
@@ -159,6 +171,15 @@ impl Registration {
         });
     }
 
+    /// Ends it, and returns what goes on with it as soon as somebody waits.
+    pub(crate) fn into_watched(self) -> Watched {
+        Watched {
+            resolutions: self.resolutions.clone(),
+            id: self.id.clone(),
+            registration: OnceLock::new(),
+        }
+    }
+
     /// Waits for the word, and takes it.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Resolution> {
         let word = self.look(|known, waiting| {
@@ -186,19 +207,6 @@ impl Registration {
     }
 }
 
-/// Only what is known for good settles anything. What was not applied is sent again when its time comes.
-impl Settling for Registration {
-    fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let settled = self.look(|entry, waiting| {
-            if entry.is_none() {
-                waiting.wake_later(cx);
-            }
-            entry.as_ref().map(|_| ())
-        });
-        settled.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut calls = self.resolutions.lock();
@@ -216,6 +224,30 @@ impl Drop for Registration {
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registration").field(&self.id).finish()
+    }
+}
+
+// === impl Watched ===
+
+/// Only what is known for good settles anything. What was not applied is sent again when its time comes.
+impl Settling for Watched {
+    fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let registration = self
+            .registration
+            .get_or_init(|| self.resolutions.register(&self.id));
+        let settled = registration.look(|entry, waiting| {
+            if entry.is_none() {
+                waiting.wake_later(cx);
+            }
+            entry.as_ref().map(|_| ())
+        });
+        settled.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watched").field(&self.id).finish()
     }
 }
 

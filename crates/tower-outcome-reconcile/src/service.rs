@@ -76,7 +76,7 @@ impl<S: Clone, R, C: Classify> Reconcile<S, R, C> {
         }
         let id = config.identify.find(head)?;
         let resolutions = config.resolutions.as_ref();
-        let registration = resolutions.map(|resolutions| Arc::new(resolutions.register(&id)));
+        let registration = resolutions.map(|resolutions| resolutions.register(&id));
         let copy = if asks {
             let context = CallContext::of(&head.extensions).cloned();
             let copied = match config.keep {
@@ -151,6 +151,7 @@ where
         let kept = self.keep(&mut head);
         if let Some(kept) = &kept {
             if let Some(known) = kept.known() {
+                kept.tell(&self.config, &known);
                 return ResponseFuture::new(
                     Start::Answer(kept.repeatable(&self.config), known),
                     &self.config,

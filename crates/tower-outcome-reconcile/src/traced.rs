@@ -1,6 +1,6 @@
 //! An observer that tells `tracing`.
 
-use crate::{Observer, Resolved, Unknown, Unresolved};
+use crate::{Observer, Resolved, Told, Unknown, Unresolved};
 
 /// Tells `tracing` what a layer meets, with the target `tower_outcome_reconcile`.
 ///
@@ -9,6 +9,7 @@ use crate::{Observer, Resolved, Unknown, Unresolved};
 /// | `unknown` | warn | `reason` |
 /// | `resolved` | info | `reason`, `how`, `inquiries`, `took_ms` |
 /// | `unresolved` | error | `reason`, `why`, `inquiries`, `took_ms` |
+/// | `told` | info | `how` |
 ///
 /// Each has the name of the operation in `id`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,5 +50,9 @@ impl Observer for Traced {
             took_ms = u64::try_from(event.took.as_millis()).unwrap_or(u64::MAX),
             "unresolved"
         );
+    }
+
+    fn told(&self, event: &Told<'_>) {
+        tracing::info!(id = ?event.id, how = event.how.label(), "told");
     }
 }

@@ -211,11 +211,11 @@ fn reconcile(
 ) -> Ask<impl Fn(&Inquiry) -> Result<Request<Full<Bytes>>, http::Error> + use<>> {
     let ask = ByQuery::new(
         move |inquiry: &Inquiry| {
-            let order = inquiry.id().as_str().unwrap_or_default();
-            let question = Call::question_about(order).request_to(&venue)?;
+            let order = inquiry.id().to_path_segment();
+            let question = Call::question_about(&order).request_to(&venue)?;
             Ok(question.map(Full::new))
         },
-        in_the_book as fn(&Inquiry, Response<Bytes>) -> Finding,
+        (|_, answer| in_the_book(answer)) as fn(&Inquiry, Response<Bytes>) -> Finding,
     );
     ReconcileLayer::builder(ask)
         .id_header(HeaderName::from_static(Ledger::OPERATION_HEADER))
@@ -231,10 +231,16 @@ fn reconcile(
         .observer(counts.clone())
 }
 
-fn in_the_book(_: &Inquiry, answer: Response<Bytes>) -> Finding {
-    match &answer.body()[..] {
-        b"0" => Finding::NotFound,
-        _ => Finding::Applied(answer),
+/// Reads how often the order is in the book. What is not a number with a 200 says nothing of it.
+fn in_the_book(answer: Response<Bytes>) -> Finding {
+    let times = match answer.status() {
+        StatusCode::OK => std::str::from_utf8(answer.body()).ok(),
+        _ => None,
+    };
+    match times.and_then(|times| times.parse::<u32>().ok()) {
+        Some(0) => Finding::NotFound,
+        Some(_) => Finding::Applied(answer),
+        None => Finding::Unclear,
     }
 }
 
@@ -325,4 +331,28 @@ fn belief(outcome: Outcome) -> Belief {
 fn outcome_of(error: &BoxError) -> Outcome {
     let reason = Reason::ResponseBody;
     Failure::of(&**error).map_or(Outcome::Unknown { reason }, Failure::outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_number_with_a_200_says_whether_an_order_is_in_the_book() {
+        let ask = |code: u16, body: &'static str| {
+            let mut answer = Response::new(Bytes::from_static(body.as_bytes()));
+            *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+            in_the_book(answer)
+        };
+        assert!(matches!(ask(200, "2"), Finding::Applied(_)));
+        assert!(matches!(ask(200, "0"), Finding::NotFound));
+        for (code, body) in [
+            (403, "0"),
+            (403, "1"),
+            (400, "no such page"),
+            (200, "<html>"),
+        ] {
+            assert!(matches!(ask(code, body), Finding::Unclear), "{code} {body}");
+        }
+    }
 }

@@ -188,3 +188,22 @@ async fn an_earlier_attempt_of_unknown_age_may_have_been_forgotten() {
         assert_eq!(CallReport::outcome_of(&result).label(), outcome);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_with_the_lost_answer_is() {
+    for (wait, asked_after) in [(7, Some(7 * SECOND)), (90, None)] {
+        let script = Script::new([Say::Denied]);
+        let (service, mut server) = pair(builder(script.clone()));
+        let call = start(&service, order());
+        server.respond(busy_for(wait)).await;
+        let began = Instant::now();
+        let result = call.await.unwrap();
+        let asked = script.asked();
+        let first = asked.first().map(|(at, _)| at.duration_since(began));
+        assert_eq!(first, asked_after);
+        let outcome = CallReport::outcome_of(&result);
+        assert_eq!(outcome.is_retryable(), asked_after.is_some());
+        // It has been waited for.
+        assert_eq!(outcome.after(), None);
+    }
+}

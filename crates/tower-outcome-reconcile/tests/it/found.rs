@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use tower_outcome_core::{CallReport, Delivery, Outcome, Reason, SettledBy};
-use tower_outcome_reconcile::{AfterInquiry, How};
+use tower_outcome_reconcile::{AfterInquiry, Finding, How, Resolution};
 
 use crate::support::*;
 
@@ -99,4 +99,39 @@ async fn where_only_ids_are_kept_an_inquiry_has_no_head() {
     let (result, _) = lost(builder(script.clone()).keep(tower_outcome_reconcile::Keep::Id)).await;
     assert!(result.is_ok());
     assert!(script.asked()[0].1.head().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_logged_of_an_answer_a_record_or_an_inquiry_is_no_secret() {
+    let script = Script::new([Say::Rejected]);
+    let (service, mut server) = pair(builder(script.clone()));
+    let mut request = order();
+    *request.uri_mut() = "http://venue.test/orders?key=secret".parse().unwrap();
+    let secret = http::HeaderValue::from_static("secret");
+    request.headers_mut().insert("x-key", secret.clone());
+    let call = start(&service, request);
+    let mut answer = status(503);
+    answer.headers_mut().insert("set-cookie", secret);
+    server.respond(answer).await;
+    let error = call.await.unwrap().unwrap_err();
+    let after = format!("{:?}", AfterInquiry::of(&*error).unwrap());
+    assert!(
+        after.contains("503") && after.contains("set-cookie"),
+        "{after}"
+    );
+    let inquiry = format!("{:?}", script.asked()[0].1);
+    assert!(
+        inquiry.contains("/orders") && inquiry.contains("x-key"),
+        "{inquiry}"
+    );
+    let found = Finding::Applied(record("secret"));
+    let told = Resolution::Rejected(record("secret"));
+    for shown in [
+        after,
+        inquiry,
+        format!("{found:?} {told:?}"),
+        format!("{error:?}"),
+    ] {
+        assert!(!shown.contains("secret"), "{shown}");
+    }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use tower_outcome_core::{CallContext, CallReport, Deadline, Priority, Stage};
-use tower_outcome_reconcile::{ByQuery, Finding, How, Inquiry, Reconciler};
+use tower_outcome_reconcile::{ByQuery, Finding, How, Inquiry, OperationId, Reconciler};
 use tower_test::mock::Mock;
 
 use crate::support::*;
@@ -14,7 +14,7 @@ use crate::support::*;
 fn by_query() -> impl Reconciler<Mock<Req, Res>, Full<Bytes>> {
     ByQuery::new(
         |inquiry: &Inquiry| {
-            let id = inquiry.id().as_str().unwrap();
+            let id = inquiry.id().to_path_segment();
             Request::get(format!("http://venue.test/orders/{id}")).body(Full::default())
         },
         |_: &Inquiry, answer: Response<Bytes>| match answer.status().as_u16() {
@@ -107,4 +107,40 @@ async fn a_stack_that_is_never_ready_costs_an_inquiry_its_time_and_no_more() {
     let result = call.await.unwrap();
     assert_eq!(report(&result).failures(), 1);
     assert!(report(&result).took() < Duration::from_secs(8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_question_is_about_no_other_operation_whatever_the_id_holds() {
+    for (id, path) in [
+        ("ord\u{e9}r", "/orders/ord%C3%A9r"),
+        ("order-1#2", "/orders/order-1%232"),
+        ("x?y", "/orders/x%3Fy"),
+        ("a/../b", "/orders/a%2F%2E%2E%2Fb"),
+        ("..", "/orders/%2E%2E"),
+        ("50 %", "/orders/50%20%25"),
+    ] {
+        let (service, mut server) = pair(builder(by_query()));
+        let mut request = order();
+        let extensions = request.extensions_mut();
+        extensions.insert(OperationId::new(id).unwrap());
+        let call = start(&service, request);
+        server.fail(reset()).await;
+        let question = server.respond(status(200)).await;
+        assert_eq!(question.uri.path(), path);
+        assert_eq!(question.uri.query(), None);
+        assert!(call.await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_id_is_no_name_to_ask_by() {
+    let script = Script::new([Say::Applied]);
+    let (service, mut server) = pair(builder(script.clone()));
+    let mut request = order();
+    let extensions = request.extensions_mut();
+    extensions.insert(OperationId::from_static(""));
+    let call = start(&service, request);
+    server.fail(reset()).await;
+    assert!(call.await.unwrap().is_err());
+    assert_eq!(script.times(), 0);
 }

@@ -160,6 +160,13 @@ pub(crate) fn status(code: u16) -> Res {
         .unwrap()
 }
 
+pub(crate) fn busy_for(seconds: u64) -> Res {
+    let mut response = status(503);
+    let headers = response.headers_mut();
+    headers.insert(http::header::RETRY_AFTER, seconds.into());
+    response
+}
+
 pub(crate) fn duplicate() -> Res {
     let mut response = status(400);
     response

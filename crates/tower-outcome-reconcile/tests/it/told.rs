@@ -113,9 +113,12 @@ async fn what_may_be_sent_again_carries_a_watch_and_is_answered_without_being_se
     server.respond(status(503)).await;
     let open = call.await.unwrap();
     assert!(CallReport::outcome_of(&open).is_retryable());
-    assert!(CallReport::in_result(&open).unwrap().settling().is_some());
+    let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
     assert_eq!(resolutions.under_way(), 1);
     assert!(resolutions.resolve(&ID, Resolution::Applied(record("told"))));
+    assert!(settling.poll_settled(&mut cx).is_ready());
     // The layer above hands it down once more, the watch still in its hands.
     let told = start(&service, keyed()).await.unwrap().unwrap();
     assert_eq!(text(told).await, "told");
@@ -154,9 +157,10 @@ async fn a_denial_does_not_settle_what_is_about_to_be_sent_again_anyway() {
     let call = start(&service, request.clone());
     server.respond(status(503)).await;
     let open = call.await.unwrap();
-    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
     let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
     assert!(settling.poll_settled(&mut cx).is_pending());
     // And what is sent then is no part of what was denied.
     let call = start(&service, request);
@@ -228,4 +232,70 @@ async fn a_denial_does_not_settle_an_answer_that_leaves_it_open_and_came_after_i
     let result = call.await.unwrap();
     let report = CallReport::in_result(&result).unwrap();
     assert_eq!(report.settled_by(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_the_wait_that_the_server_asked_for_is_told_to_who_may_send_again() {
+    let (script, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    server.respond(busy_for(5)).await;
+    tokio::time::sleep(SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    let result = call.await.unwrap();
+    let after = CallReport::outcome_of(&result).after().unwrap();
+    assert_eq!(after.delay(), 4 * SECOND);
+    assert_eq!(CallReport::in_result(&result).unwrap().after(), Some(after));
+    assert_eq!(script.times(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_is_known_for_good_ends_an_attempt_that_hangs() {
+    for (resolution, how) in [
+        (Resolution::Applied(record("told")), How::ToldApplied),
+        (Resolution::rejected(), How::ToldRejected),
+    ] {
+        let (script, resolutions, service, mut server) = listening(Say::Pending);
+        let call = start(&service, order());
+        let began = Instant::now();
+        let (_, send) = server.attempt().await;
+        tokio::time::sleep(SECOND).await;
+        assert!(resolutions.resolve(&ID, resolution));
+        let ended = tokio::time::timeout(60 * SECOND, call).await;
+        let result = ended.expect("the word ends it").unwrap();
+        assert_eq!(began.elapsed(), SECOND);
+        assert_eq!(report(&result).how(), Some(how));
+        let call = CallReport::in_result(&result).unwrap();
+        assert_eq!(call.settled_by(), Some(SettledBy::Signal));
+        assert_eq!(call.outcome().is_success(), how == How::ToldApplied);
+        assert_eq!(script.times(), 0);
+        assert_eq!(resolutions.under_way(), 0);
+        drop(send);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_does_not_end_an_attempt_that_hangs() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let call = start(&service, order());
+    let (_, send) = server.attempt().await;
+    tokio::time::sleep(SECOND).await;
+    assert!(resolutions.resolve(&ID, Resolution::NotApplied));
+    tokio::time::sleep(SECOND).await;
+    assert!(!call.is_finished());
+    send.send_response(status(200));
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_nobody_sends_again_is_not_under_way_while_its_caller_keeps_it() {
+    let (_, resolutions, service, mut server) = listening(Say::Pending);
+    let mut request = order();
+    let because = RepeatableBecause::Marked;
+    request.extensions_mut().insert(Repeatable::Yes(because));
+    let call = start(&service, request);
+    server.respond(status(503)).await;
+    let kept = call.await.unwrap();
+    assert_eq!(resolutions.under_way(), 0);
+    assert!(!resolutions.resolve(&ID, Resolution::applied()));
+    drop(kept);
 }

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use tower_outcome_reconcile::{Counts, Ended, How, Observer, Resolved, Unknown, Unresolved};
+use tower_outcome_core::{CallReport, Repeatable, RepeatableBecause};
+use tower_outcome_reconcile::{
+    Counts, Ended, How, Observer, OperationId, Resolution, Resolutions, Resolved, Told, Unknown,
+    Unresolved,
+};
 
 use crate::support::*;
 
@@ -22,6 +26,10 @@ impl Observer for Notes {
     fn unresolved(&self, event: &Unresolved<'_>) {
         let why = event.why.label();
         self.note(format!("{why} after {}", event.inquiries));
+    }
+
+    fn told(&self, event: &Told<'_>) {
+        self.note(format!("{} of {:?}", event.how, event.id.as_str()));
     }
 }
 
@@ -65,4 +73,51 @@ async fn each_end_is_told_and_counted_once() {
     assert_eq!(counts.unresolved(Ended::TimedOut), 1);
     assert_eq!(counts.unresolved(Ended::Dropped), 1);
     assert_eq!(counts.inquiries(), 1 + 5 + 14 + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_of_a_call_that_is_not_unknown_is_told_and_counted_too() {
+    let id = OperationId::from_static("order-1");
+    let (notes, counts) = (Notes::default(), Counts::new());
+    let resolutions = Resolutions::new();
+    let builder = builder(Script::new([Say::Pending])).resolutions(resolutions.clone());
+    let (service, mut server) = pair(builder.observer((notes.clone(), counts.clone())));
+    let keyed = || {
+        let mut request = order();
+        let because = RepeatableBecause::Marked;
+        request.extensions_mut().insert(Repeatable::Yes(because));
+        request
+    };
+    let told = "told_applied of Some(\"order-1\")";
+
+    // While the attempt is under way.
+    let call = start(&service, keyed());
+    let attempt = server.attempt().await;
+    assert!(resolutions.resolve(&id, Resolution::applied()));
+    assert!(call.await.unwrap().is_ok());
+    drop(attempt);
+    assert_eq!(notes.take(), [told]);
+
+    // When it is about to end with an answer that may be repeated.
+    let call = start(&service, keyed());
+    let (_, send) = server.attempt().await;
+    assert!(resolutions.resolve(&id, Resolution::applied()));
+    send.send_response(status(503));
+    assert!(call.await.unwrap().is_ok());
+    assert_eq!(notes.take(), [told]);
+
+    // And before it is sent again.
+    let call = start(&service, keyed());
+    server.respond(status(503)).await;
+    let open = call.await.unwrap();
+    let settling = CallReport::in_result(&open).unwrap().settling().unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(settling.poll_settled(&mut cx).is_pending());
+    assert!(resolutions.resolve(&id, Resolution::applied()));
+    assert!(start(&service, keyed()).await.unwrap().is_ok());
+    drop(open);
+    assert_eq!(notes.take(), [told]);
+
+    assert_eq!(counts.told(How::ToldApplied), 3);
+    assert_eq!((counts.unknown(), counts.all_resolved()), (0, 0));
 }
