@@ -3,6 +3,7 @@
 
 use std::{
     any::type_name_of_val,
+    io,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use tower_outcome::{
     Answer, AuthRefreshLayer, BoxError, CallReport, ConnectionLimitLayer, Credential, Credentials,
     DeadlineLayer, FetchError, HttpClassifier, IdempotencyKeyLayer, Judged, Limit, Outbound,
     OutboundClient, OutboundError, Outcome, RateBudget, RateLimitLayer, Reason, ReconcileLayer,
-    ReplayLayer, RetryLayer, SealLayer, SignLayer, Template, TimeoutLayer, Timeouts,
+    ReplayLayer, RetryLayer, SealLayer, SignLayer, Template, TimeoutLayer, Timeouts, WitnessLayer,
     auth_refresh::{CredentialsBuilder, ExpiryGuardLayer, Windows},
     rate_limit::BudgetBuilder,
     reconcile::{Finding, Inquiry},
@@ -478,4 +479,27 @@ fn reconcile_must_have_the_time_to_find_something_absent() {
     let timeouts = Timeouts::builder().call(6 * SECOND);
     let builder = Outbound::builder().reconcile(reconcile());
     assert!(builder.timeouts(timeouts).build().is_ok());
+}
+
+#[tokio::test]
+async fn the_witness_can_be_told_that_a_server_acts_on_parts() {
+    // Whoever breaks off has not taken the body.
+    let broken = || {
+        service_fn(|_: Request<WitnessBody<Body>>| async {
+            Err::<Response<Body>, BoxError>(io::Error::from(io::ErrorKind::ConnectionReset).into())
+        })
+    };
+    let retry = || RetryLayer::builder().max_attempts(1);
+    let outbound = Outbound::builder().retry(retry()).build().unwrap();
+    let result = outbound.boxed(broken()).send(post("http://venue/")).await;
+    assert!(CallReport::outcome_of(&result).is_retryable());
+
+    let witness = WitnessLayer::new().acts_on_parts();
+    let outbound = Outbound::builder()
+        .retry(retry())
+        .witness(witness)
+        .build()
+        .unwrap();
+    let result = outbound.boxed(broken()).send(post("http://venue/")).await;
+    assert!(CallReport::outcome_of(&result).is_unknown());
 }

@@ -49,7 +49,7 @@
 //! | [`each_request`](OutboundBuilder::each_request) | a layer of your own | it may change what is signed |
 //! | [`sign`](OutboundBuilder::sign) | `SignLayer` or its builder | the last change to a request |
 //! | [`timeouts`](OutboundBuilder::timeouts), again | | the bounds of one attempt are here |
-//! | [`WitnessLayer`](crate::WitnessLayer) | always there, unless [left out](OutboundBuilder::without_witness) | below what is signed |
+//! | [`witness`](OutboundBuilder::witness) | [`WitnessLayer`](crate::WitnessLayer): always there, unless [left out](OutboundBuilder::without_witness) | below what is signed |
 //! | [`seal`](OutboundBuilder::seal) | `SealLayer` | innermost |
 //!
 //! Without `retry` nobody looks at what became of a request. A `max_attempts` of 1 decides and reports,

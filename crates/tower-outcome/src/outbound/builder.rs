@@ -1,6 +1,6 @@
 //! Building a stack.
 
-use tower_outcome_core::{Classify, HttpClassifier};
+use tower_outcome_core::{Classify, HttpClassifier, WitnessLayer};
 
 use super::{
     Outbound, OutboundError, Steps,
@@ -172,6 +172,14 @@ impl<S, C> OutboundBuilder<S, C> {
         T: Step<Seal, C>,
     {
         self.put(step)
+    }
+
+    /// Sets the witness, for a server that [acts on parts](crate::WitnessLayer::acts_on_parts) of a request.
+    pub fn witness(self, witness: WitnessLayer) -> OutboundBuilder<S::With, C>
+    where
+        S: Put<Witness, WitnessLayer>,
+    {
+        self.put(witness)
     }
 
     /// Leaves out the [`WitnessLayer`](crate::WitnessLayer): what the transport saw of an attempt proves
