@@ -27,6 +27,7 @@ mod held;
 mod nested;
 mod random;
 mod stack;
+mod told;
 
 type Body = Full<Bytes>;
 type Below<B> = BoxCloneSyncService<Request<B>, Response<Incoming>, BoxError>;

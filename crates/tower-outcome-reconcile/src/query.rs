@@ -20,6 +20,10 @@ use crate::{Finding, Inquiry, Reconciler, Through};
 /// permanent: a 429, a 503 or a rejected credential is no evidence, and is asked again after the wait
 /// that it names.
 ///
+/// What an answer is it decides with a classifier of its own, by default [`HttpClassifier::new`], which is not
+/// that of the layer. A stack whose classifier has rules (such as one for a 200 that says "try again later")
+/// has to [hand it over](Self::classifier), or what its rules call a refusal to answer is read as an answer.
+///
 /// ```
 /// use bytes::Bytes;
 /// use http::{Request, Response, StatusCode};
