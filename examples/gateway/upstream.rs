@@ -218,10 +218,11 @@ fn read_base(section: &Section<'_>, everything_to: Option<&str>) -> Option<Base>
 fn read_answers(section: &Section<'_>) -> HttpClassifier {
     let mut builder = HttpClassifier::builder();
     let key = section.section("idempotency_key");
-    if let Some(key) = &key {
-        let name = header(key, "header", "idempotency-key");
-        builder = builder.idempotency_key_header(name);
-    }
+    builder = match &key {
+        Some(key) => builder.idempotency_key_header(header(key, "header", "idempotency-key")),
+        // Callers may set what they like, and an upstream that knows no keys acts on each request.
+        None => builder.without_idempotency_key(),
+    };
     let Some(answers) = section.section("answers") else {
         return builder.build().unwrap_or_default();
     };

@@ -337,3 +337,17 @@ async fn paths_belong_to_the_longest_prefix_and_stay_below_the_base() {
     assert_eq!(paths(&one), ["/base/v1/x", "/base/v22"]);
     assert_eq!(paths(&other), ["/y"]);
 }
+
+#[tokio::test]
+async fn a_key_proves_nothing_to_an_upstream_that_documents_none() {
+    let venue = Venue::start().unwrap();
+    let gateway = Gateway::before(&venue, RETRY).await;
+    let order = gateway
+        .post("/venue/orders", "order-1")
+        .header("idempotency-key", "k-1");
+    let got = send(order.header(Fault::HEADER, lost()), "buy").await;
+    let problem = got.assert_problem(502, "unknown");
+    assert_eq!(problem["attempts"], 1);
+    assert_eq!(venue.ledger().attempts("order-1"), 1);
+    assert_eq!(venue.ledger().applied("order-1"), 1);
+}
