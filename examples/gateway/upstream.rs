@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::body::Body;
-use http::{StatusCode, request};
+use http::{HeaderName, StatusCode, request};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
@@ -12,7 +12,7 @@ use tower::Layer;
 use tower_outcome::{
     ConfigError, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, HttpClassifier,
     IdempotencyKeyLayer, Outbound, OutboundClient, OutboundError, RateBudget, RepeatableMethods,
-    ReplayLayer, TimeoutLayer, Timeouts, WitnessConnector, timeout::OnAbandoned,
+    ReplayLayer, Template, TimeoutLayer, Timeouts, WitnessConnector, timeout::OnAbandoned,
 };
 
 use super::{
@@ -43,8 +43,8 @@ pub(crate) struct Upstream {
     pub(crate) priorities: Option<Priorities>,
     /// Whether the upstream is told who calls.
     pub(crate) tells_peer: bool,
-    /// Whether requests get a credential on their way.
-    pub(crate) has_credential: bool,
+    /// Those that requests get on their way: credentials and signatures.
+    pub(crate) own_headers: Vec<HeaderName>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) budget: Option<RateBudget>,
     pub(crate) slots: Option<ConnectionLimitLayer<()>>,
@@ -79,8 +79,14 @@ impl Upstream {
         let credentials = credential
             .as_ref()
             .map(|section| credential::read(section, watched, origin, reading));
+        let mut own_headers: Vec<HeaderName> =
+            credential.as_ref().map_or(Vec::new(), credential::headers);
         let signing = section.section("sign");
-        let signer = signing::read(signing.as_ref(), origin, reading);
+        let template = signing
+            .as_ref()
+            .and_then(|section| signing::read(section, reading));
+        own_headers.extend(template.iter().flat_map(Template::headers).cloned());
+        let signer = signing::layer(template, signing.as_ref(), origin);
         let replay = section.number("replay_bytes");
         let stack = Outbound::builder()
             .classifier(classifier)
@@ -116,7 +122,7 @@ impl Upstream {
             longest: longest?,
             priorities: limits.priorities,
             tells_peer,
-            has_credential: credential.is_some(),
+            own_headers,
             counters,
             budget: limits.budget,
             slots,

@@ -3,7 +3,10 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Request, Response, header::CONTENT_TYPE};
+use http::{
+    HeaderName, Method, Request, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -61,7 +64,7 @@ pub(super) fn read(
         Kind::OAuth2 => oauth2(section, name, reading),
     };
     let interval = section.span("min_interval");
-    let header: Option<HeaderName> = section.parsed("header", "the name of a header");
+    let header = header(section);
     let mut credentials = credentials?.origin(origin);
     if let Some(interval) = interval {
         credentials = credentials.min_interval(interval);
@@ -79,6 +82,15 @@ pub(super) fn read(
             None
         }
     }
+}
+
+/// Those that requests get, and `Authorization`, which is for whoever has the credential.
+pub(super) fn headers(section: &Section<'_>) -> Vec<HeaderName> {
+    header(section).into_iter().chain([AUTHORIZATION]).collect()
+}
+
+fn header(section: &Section<'_>) -> Option<HeaderName> {
+    section.parsed("header", "the name of a header")
 }
 
 fn bearer(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<CredentialsBuilder> {
