@@ -6,8 +6,8 @@
 //!
 //! | what became of the call | status | body |
 //! |---|---|---|
-//! | the upstream answered; whatever is not Unknown, and every 5xx | the upstream's | the upstream's |
-//! | the upstream answered, **Unknown**, with anything but a 5xx (429 or 408 to a POST) | 502, and the upstream's status in `upstream_status` | problem `unknown` |
+//! | the upstream answered, and it is not Unknown | the upstream's | the upstream's |
+//! | the upstream answered, **Unknown** (a 5xx, 429 or 408 to a POST) | 504 where the upstream's is 504, and else 502; the upstream's in `upstream_status` | problem `unknown` |
 //! | no answer, **Unknown**, a bound struck | 504 | problem `unknown` |
 //! | no answer, **Unknown**, otherwise | 502 | problem `unknown` |
 //! | not let through by a limit on this side | 503, with `Retry-After` where that is known | problem `local-limit` |
@@ -19,8 +19,8 @@
 //! | not sent: no upstream has the path, or the request asks for something that cannot be understood | 404, 400 | problem `no-upstream`, `bad-request` |
 //! | anything else of this gateway's own making | 500 | problem `gateway` |
 //!
-//! So a call that may have been applied never looks like a 4xx, which says "not done", nor like a success. An
-//! Unknown carries no `Retry-After`: sending it again is what must not be done.
+//! So a call that may have been applied never looks like a 4xx or a 503, which say "not done" and "come back",
+//! nor like a success. An Unknown carries no `Retry-After`: sending it again is what must not be done.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -62,15 +62,17 @@ pub(crate) fn make(
         eprintln!("{what}: {told}");
     }
     let mut answer = match result {
-        Ok(response) if told.may_pass(response.status()) => {
-            passed_on(response, told.outcome.is_unknown(), upstream, what)
-        }
-        Ok(response) => {
-            let status = response.status().as_u16();
-            told.unknown(StatusCode::BAD_GATEWAY, upstream)
-                .with("upstream_status", status)
+        Ok(response) if told.outcome.is_unknown() => {
+            let theirs = response.status();
+            let status = match theirs {
+                StatusCode::GATEWAY_TIMEOUT => theirs,
+                _ => StatusCode::BAD_GATEWAY,
+            };
+            told.unknown(status, upstream)
+                .with("upstream_status", theirs.as_u16())
                 .into_response()
         }
+        Ok(response) => passed_on(response, upstream, what),
         Err(error) => {
             eprintln!("{what}: {:#}", Shown(&*error));
             told.failed(&*error, upstream)
@@ -96,20 +98,12 @@ pub(crate) fn refuse(problem: Problem) -> Response<Body> {
 }
 
 /// The upstream's answer, without what was for this hop, and without what only this gateway says.
-fn passed_on(
-    response: Response<OutboundBody>,
-    unknown: bool,
-    upstream: &Upstream,
-    what: &str,
-) -> Response<Body> {
+fn passed_on(response: Response<OutboundBody>, upstream: &Upstream, what: &str) -> Response<Body> {
     let (mut head, body) = response.into_parts();
     head.extensions.clear();
     headers::remove_hop_by_hop(&mut head.headers);
     for name in [OUTCOME, REASON, DELIVERY, ATTEMPTS, NOT_RETRIED] {
         head.headers.remove(name);
-    }
-    if unknown {
-        head.headers.remove(header::RETRY_AFTER);
     }
     // The head is on its way already. All that can be done is not to end the body as if it were whole.
     let (counters, what) = (Arc::clone(&upstream.counters), what.to_owned());
@@ -137,11 +131,6 @@ impl Told {
             attempts: report.map_or(1, CallReport::attempts),
             not_retried: report.and_then(CallReport::not_retried).cloned(),
         }
-    }
-
-    /// Whether the upstream's answer says no more than is known.
-    fn may_pass(&self, status: StatusCode) -> bool {
-        !self.outcome.is_unknown() || status.is_server_error()
     }
 
     fn put(&self, headers: &mut HeaderMap) {
