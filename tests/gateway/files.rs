@@ -225,6 +225,31 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             9,
             "upstream.auth.token_url",
         ),
+        (
+            "[upstream.auth]\nkind = \"oauth2\"\nclient_id = \"c\"\nclient_secret_env = \"S\"\ntoken_url = \"https://x.example/token\"",
+            9,
+            "upstream.auth.token_url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"https://x.example/token\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"/session\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"http://me@x.example\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"http://x\"\ncontent_type = \"a\\nb\"",
+            9,
+            "upstream.auth.content_type",
+        ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (
             "[[upstream]]\nname = \"a\"\nprefix = \"/b\"\nbase = \"http://b\"",
