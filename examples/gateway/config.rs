@@ -9,7 +9,10 @@ use super::{caller::Names, upstream::Upstream};
 mod problems;
 mod section;
 
-pub(crate) use self::{problems::Problems, section::Section};
+pub(crate) use self::{
+    problems::Problems,
+    section::{Section, whole},
+};
 
 /// What the file says, checked and built.
 #[derive(Debug)]

@@ -250,6 +250,16 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             9,
             "upstream.auth.content_type",
         ),
+        (
+            "[upstream.answers]\nrefused = [0xc8]",
+            6,
+            "upstream.answers.refused",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\npath = \"/x\"\nunits = { l = -1 }",
+            12,
+            "upstream.cost.units.l",
+        ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (
             "[[upstream]]\nname = \"a\"\nprefix = \"/b\"\nbase = \"http://b\"",
@@ -359,4 +369,23 @@ async fn what_cannot_be_used_ends_with_2() {
         assert!(!ended.output.contains("listening"), "{args:?}");
     }
     assert_eq!(run(&["--help"], &[]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_whole_number_may_be_written_in_any_way_of_toml() {
+    let text = "[[upstream]]\nname = \"a\"\nprefix = \"/a\"\nbase = \"http://a.example\"\n\
+                connection_limit = 0x8\n\
+                [upstream.answers]\nrefused = [429, 0x1ad, 0o655, 0b110101101, 4_2_9]\n\
+                [[upstream.limit]]\nname = \"l\"\nkind = \"sliding\"\ncapacity = 0x0a\nwindow = \"1s\"\n\
+                [[upstream.cost]]\npath = \"/x\"\nunits = { l = UNITS }\n";
+    for (units, code) in [
+        ("0xa", 0),
+        ("0b1010", 0),
+        ("0o12", 0),
+        ("0xb", 2),
+        ("0o13", 2),
+    ] {
+        let (_, ended) = check(&text.replace("UNITS", units), &[]).await;
+        assert_eq!(ended.code, Some(code), "{units}: {}", ended.errors);
+    }
 }

@@ -6,7 +6,7 @@ use tower_outcome::{
     rate_limit::RateLimitLayerBuilder,
 };
 
-use super::Section;
+use super::{super::config::whole, Section};
 
 /// What an upstream allows.
 #[derive(Debug, Default)]
@@ -204,8 +204,7 @@ impl<'f> Cost<'f> {
             section.wrong("units", "missing");
         }
         for (limit, value) in entries {
-            let digits = value.as_integer();
-            match digits.and_then(|digits| digits.as_str().parse().ok()) {
+            match whole(value) {
                 Some(number) => units.push((limit, number)),
                 None => section.wrong(&format!("units.{limit}"), "expected a whole number"),
             }
