@@ -260,6 +260,21 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             12,
             "upstream.cost.units.l",
         ),
+        (
+            "LIMIT[[upstream.cost]]\npath = \"/x\"\nmethod = \"post\"\nunits = { l = 1 }",
+            12,
+            "upstream.cost.method",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\nunits = { l = 1 }\npath = \"x\"",
+            12,
+            "upstream.cost.path",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\nunits = { l = 1 }\npath = \"/x?a=b\"",
+            12,
+            "upstream.cost.path",
+        ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (
             "[[upstream]]\nname = \"a\"\nprefix = \"/b\"\nbase = \"http://b\"",

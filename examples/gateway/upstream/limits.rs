@@ -210,8 +210,8 @@ impl<'f> Cost<'f> {
             }
         }
         Self {
-            path: section.needed("path"),
-            method: section.parsed("method", "a method"),
+            path: read_path(section),
+            method: read_method(section),
             units,
         }
     }
@@ -237,6 +237,32 @@ impl<'f> Cost<'f> {
         }
         with(routes)
     }
+}
+
+/// Reads the path of a cost, if it is one that a request can have.
+fn read_path<'f>(section: &Section<'f>) -> Option<&'f str> {
+    let path = section.needed("path")?;
+    let can_be = path == "*" || path.starts_with('/') && !path.contains(['?', '#']);
+    if !can_be {
+        let expected = "expected a path such as /orders/*, or * for all";
+        section.wrong("path", format_args!("{path:?}, {expected}"));
+    }
+    can_be.then_some(path)
+}
+
+/// Reads the method of a cost. Methods are told apart by case (RFC 9110, section 9.1), and none that
+/// anybody uses is in small letters.
+fn read_method(section: &Section<'_>) -> Option<Method> {
+    let expected = "a method in capitals, such as POST";
+    let method: Method = section.parsed("method", expected)?;
+    let small = method
+        .as_str()
+        .bytes()
+        .any(|byte| byte.is_ascii_lowercase());
+    if small {
+        section.wrong("method", format_args!("{method}, expected {expected}"));
+    }
+    (!small).then_some(method)
 }
 
 /// Reads what callers may say; which classes there are is known of a budget that could be built.
