@@ -155,8 +155,8 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         ),
         ("LIMIT LIMIT", 11, "upstream.limit.name"),
         (
-            "LIMIT[[upstream.class]]\nname = \"c\"\nleave_percent = 100",
-            12,
+            "LIMIT[upstream.priority]\notherwise = \"c\"\n[[upstream.class]]\nname = \"c\"\nleave_percent = 100",
+            14,
             "upstream.class.leave_percent",
         ),
         (
@@ -274,6 +274,11 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             "LIMIT[[upstream.cost]]\nunits = { l = 1 }\npath = \"/x?a=b\"",
             12,
             "upstream.cost.path",
+        ),
+        (
+            "LIMIT[[upstream.class]]\nname = \"c\"",
+            10,
+            "upstream.class",
         ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (

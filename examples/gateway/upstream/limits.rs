@@ -69,6 +69,13 @@ pub(super) fn read(section: &Section<'_>, name: &str) -> Limits {
         }
         class.finish();
     }
+    if priority.is_none() {
+        if !limits.is_empty() && !classes.is_empty() {
+            section.wrong("class", "of no use without [upstream.priority]");
+        }
+        // One for all, so that nothing is left to others: there are none.
+        budget = budget.class(Class::new("all"));
+    }
     if let Some(wait) = section.span("max_wait") {
         budget = budget.max_wait(wait);
     }
