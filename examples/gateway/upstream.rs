@@ -56,7 +56,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Reads an upstream and builds its stack; nothing if any of it is wrong.
     pub(crate) fn read(section: &Section<'_>, reading: &Reading<'_>) -> Option<Self> {
-        let name = section.needed("name");
+        let name = read_name(section);
         let prefix = read_prefix(section);
         let base = read_base(section, reading.everything_to);
         // What is wrong with the rest is told all the same.
@@ -192,6 +192,19 @@ fn watch(
     (deadline, TimeoutLayer::new(timeouts))
 }
 
+/// Reads the name, which is written into lines of logs.
+fn read_name<'f>(section: &Section<'f>) -> Option<&'f str> {
+    let name = section.needed("name")?;
+    let is_line = !name.contains(char::is_control);
+    if !is_line {
+        section.wrong(
+            "name",
+            format_args!("{name:?}, expected printable characters"),
+        );
+    }
+    is_line.then_some(name)
+}
+
 fn read_prefix(section: &Section<'_>) -> Option<Prefix> {
     let text = section.needed("prefix")?;
     let prefix = Prefix::new(text);
@@ -225,7 +238,7 @@ fn read_answers(section: &Section<'_>) -> HttpClassifier {
     let mut builder = HttpClassifier::builder();
     let key = section.section("idempotency_key");
     builder = match &key {
-        Some(key) => builder.idempotency_key_header(header(key, "header", "idempotency-key")),
+        Some(key) => builder.idempotency_key_header(key_header(key)),
         // Callers may set what they like, and an upstream that knows no keys acts on each request.
         None => builder.without_idempotency_key(),
     };
@@ -258,10 +271,14 @@ fn read_answers(section: &Section<'_>) -> HttpClassifier {
 
 fn read_key(section: &Section<'_>) -> Option<IdempotencyKeyLayer> {
     let key = section.section("idempotency_key")?;
-    let name = header(&key, "header", "idempotency-key");
+    let name = key_header(&key);
     let generates = key.flag("generate");
     key.finish();
     generates.then(|| IdempotencyKeyLayer::random().header(name))
+}
+
+fn key_header(section: &Section<'_>) -> HeaderName {
+    header(section, "header").unwrap_or(HeaderName::from_static("idempotency-key"))
 }
 
 fn read_slots(

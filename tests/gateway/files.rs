@@ -280,6 +280,39 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             10,
             "upstream.class",
         ),
+        ("max_wait = \"1s\"", 5, "upstream.max_wait"),
+        ("max_queue = 5", 5, "upstream.max_queue"),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"K\"\nheader = \"connection\"",
+            8,
+            "upstream.auth.header",
+        ),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"K\"\nheader = \"content-length\"",
+            8,
+            "upstream.auth.header",
+        ),
+        (
+            "[upstream.idempotency_key]\nheader = \"te\"",
+            6,
+            "upstream.idempotency_key.header",
+        ),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"L\"",
+            7,
+            "upstream.auth.token_env",
+        ),
+        (
+            "[upstream.retry]\nmax_attempts = 2\nmax_attempts = 3",
+            7,
+            "upstream.retry.max_attempts",
+        ),
+        ("[upstream.retry]\n[upstream.retry]", 6, "upstream.retry"),
+        (
+            "[[upstream]]\nname = \"b\\u0007\"\nprefix = \"/b\"\nbase = \"http://b\"",
+            6,
+            "upstream.name",
+        ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (
             "[[upstream]]\nname = \"a\"\nprefix = \"/b\"\nbase = \"http://b\"",
@@ -320,7 +353,7 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         let more = more.replace("LIMIT ", limit).replace("LIMIT", limit);
         let (path, ended) = check(
             &format!("{upstream}{more}"),
-            &[("K", "key"), ("S", "n0t.base64!")],
+            &[("K", "key"), ("S", "n0t.base64!"), ("L", "n0t\nbase64!")],
         )
         .await;
         let told = ended.errors.lines().any(|told| {
@@ -329,7 +362,7 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         });
         let alone = ended.errors.lines().count() == 1;
         // What is secret is not told.
-        let secret = ended.errors.contains("n0t.base64!");
+        let secret = ended.errors.contains("n0t");
         if ended.code != Some(2) || !told || !alone || secret {
             let (code, errors) = (ended.code, ended.errors);
             untold.push(format!("{more}\n=> {line}, {field}\n{code:?}: {errors}"));
@@ -407,5 +440,24 @@ async fn a_whole_number_may_be_written_in_any_way_of_toml() {
     ] {
         let (_, ended) = check(&text.replace("UNITS", units), &[]).await;
         assert_eq!(ended.code, Some(code), "{units}: {}", ended.errors);
+    }
+}
+
+#[tokio::test]
+async fn a_header_for_the_gateway_is_one_that_callers_can_use() {
+    let upstream = "[[upstream]]\nname = \"a\"\nprefix = \"/a\"\nbase = \"http://a.example\"\n";
+    for (text, field) in [
+        ("priority_header = \"x-request-timeout\"", "priority_header"),
+        ("priority_header = \"connection\"", "priority_header"),
+        ("timeout_header = \"X-Priority\"", "timeout_header"),
+        ("timeout_header = \"host\"", "timeout_header"),
+        ("timeout_header = \"content-length\"", "timeout_header"),
+        ("timeout_header = \"transfer-encoding\"", "timeout_header"),
+    ] {
+        let (path, ended) = check(&format!("{text}\n{upstream}"), &[]).await;
+        assert_eq!(ended.code, Some(2), "{text}");
+        let told = format!("{path}:1:1: {field}: ");
+        assert!(ended.errors.starts_with(&told), "{text}\n{}", ended.errors);
+        assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
     }
 }

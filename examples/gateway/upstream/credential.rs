@@ -18,7 +18,10 @@ use tower_outcome::{
     auth_refresh::{AuthRefreshLayerBuilder, CredentialsBuilder, Headers, OAuth2},
 };
 
-use super::{super::target::plain_http, Reading, Section};
+use super::{
+    super::{config::header, target::plain_http},
+    Reading, Section,
+};
 
 /// How credentials are got.
 #[derive(Clone, Copy)]
@@ -64,7 +67,7 @@ pub(super) fn read(
         Kind::OAuth2 => oauth2(section, name, reading),
     };
     let interval = section.span("min_interval");
-    let header = header(section);
+    let header = header(section, "header");
     let mut credentials = credentials?.origin(origin);
     if let Some(interval) = interval {
         credentials = credentials.min_interval(interval);
@@ -86,15 +89,17 @@ pub(super) fn read(
 
 /// Those that requests get, and `Authorization`, which is for whoever has the credential.
 pub(super) fn headers(section: &Section<'_>) -> Vec<HeaderName> {
-    header(section).into_iter().chain([AUTHORIZATION]).collect()
-}
-
-fn header(section: &Section<'_>) -> Option<HeaderName> {
-    section.parsed("header", "the name of a header")
+    let own = header(section, "header");
+    own.into_iter().chain([AUTHORIZATION]).collect()
 }
 
 fn bearer(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<CredentialsBuilder> {
     let token = reading.secret(section, "token_env")?;
+    if HeaderValue::from_str(&token).is_err() {
+        // Not even a part of it is told.
+        section.wrong("token_env", "what the environment has makes no header");
+        return None;
+    }
     let source = move |_: Option<Credential>| {
         let credential = Credential::new(token.as_str());
         async move { Ok::<_, FetchError>(credential) }

@@ -76,16 +76,22 @@ pub(super) fn read(section: &Section<'_>, name: &str) -> Limits {
         // One for all, so that nothing is left to others: there are none.
         budget = budget.class(Class::new("all"));
     }
-    if let Some(wait) = section.span("max_wait") {
+    let (wait, queue) = (section.span("max_wait"), section.number("max_queue"));
+    if let Some(wait) = wait {
         budget = budget.max_wait(wait);
     }
-    if let Some(requests) = section.number("max_queue") {
+    if let Some(requests) = queue {
         budget = budget.max_queue(requests);
     }
     if limits.is_empty() {
-        let idle = [("class", !classes.is_empty()), ("cost", !costs.is_empty())];
-        let idle = idle.into_iter().chain([("priority", priority.is_some())]);
-        for (key, _) in idle.filter(|(_, given)| *given) {
+        let idle = [
+            ("class", !classes.is_empty()),
+            ("cost", !costs.is_empty()),
+            ("priority", priority.is_some()),
+            ("max_wait", wait.is_some()),
+            ("max_queue", queue.is_some()),
+        ];
+        for (key, _) in idle.into_iter().filter(|(_, given)| *given) {
             section.wrong(key, "of no use without a limit");
         }
     }
