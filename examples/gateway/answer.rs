@@ -7,7 +7,7 @@
 //! | what became of the call | status | body |
 //! |---|---|---|
 //! | the upstream answered, and it is not Unknown | the upstream's | the upstream's |
-//! | the upstream answered, **Unknown** (a 5xx, 429 or 408 to a POST) | 504 where the upstream's is 504, and else 502; the upstream's in `upstream_status` | problem `unknown` |
+//! | the upstream answered, **Unknown** (a 5xx, 429, 408 or 101 to a POST) | 504 where the upstream's is 504, and else 502; the upstream's in `upstream_status` | problem `unknown` |
 //! | no answer, **Unknown**, a bound struck | 504 | problem `unknown` |
 //! | no answer, **Unknown**, otherwise | 502 | problem `unknown` |
 //! | not let through by a limit on this side | 503, with `Retry-After` where that is known | problem `local-limit` |
@@ -15,7 +15,7 @@
 //! | no credential for the upstream | 503, or 502 if only a human can help | problem `no-credential` |
 //! | a bound struck; proven not acted on, or harmless to repeat | 504 | problem `timed-out` |
 //! | the caller's body broke off, or the request cannot be signed or sent as it is; proven not acted on | 400, or 413 for a body that is too large to be signed | problem `bad-request` |
-//! | no connection; refused; broken, but harmless to repeat | 502 | problem `not-done` |
+//! | no connection; refused; broken, but harmless to repeat; or a change of protocol that nobody asked for | 502 | problem `not-done` |
 //! | not sent: no upstream has the path, or the request asks for something that cannot be understood | 404, 400 | problem `no-upstream`, `bad-request` |
 //! | anything else of this gateway's own making | 500 | problem `gateway` |
 //!
@@ -41,6 +41,9 @@ const REASON: HeaderName = HeaderName::from_static("x-outcome-reason");
 const DELIVERY: HeaderName = HeaderName::from_static("x-outcome-delivery");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-outcome-attempts");
 const NOT_RETRIED: HeaderName = HeaderName::from_static("x-outcome-not-retried");
+
+/// Of the problem `not-done`.
+const NOT_ANSWERED: &str = "The upstream did not answer; it was not done, or may be sent again";
 
 /// What is told of a call besides the answer itself.
 struct Told {
@@ -72,6 +75,11 @@ pub(crate) fn make(
                 .with("upstream_status", theirs.as_u16())
                 .into_response()
         }
+        // It would be the end of HTTP on the caller's connection.
+        Ok(response) if response.status().is_informational() => told
+            .problem(StatusCode::BAD_GATEWAY, "not-done", NOT_ANSWERED, upstream)
+            .with("upstream_status", response.status().as_u16())
+            .into_response(),
         Ok(response) => passed_on(response, upstream, what),
         Err(error) => {
             eprintln!("{what}: {:#}", Shown(&*error));
@@ -260,12 +268,7 @@ impl Told {
                 "Not sent: this gateway could not",
                 None,
             ),
-            (None, _) => (
-                StatusCode::BAD_GATEWAY,
-                "not-done",
-                "The upstream did not answer; it was not done, or may be sent again",
-                None,
-            ),
+            (None, _) => (StatusCode::BAD_GATEWAY, "not-done", NOT_ANSWERED, None),
         }
     }
 }

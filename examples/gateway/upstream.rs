@@ -10,9 +10,10 @@ use hyper_util::{
 };
 use tower::Layer;
 use tower_outcome::{
-    ConfigError, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, HttpClassifier,
-    IdempotencyKeyLayer, Outbound, OutboundClient, OutboundError, RateBudget, RepeatableMethods,
-    ReplayLayer, Template, TimeoutLayer, Timeouts, WitnessConnector, timeout::OnAbandoned,
+    Answer, ConfigError, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, HttpClassifier,
+    IdempotencyKeyLayer, Judged, Outbound, OutboundClient, OutboundError, RateBudget, Reason,
+    RepeatableMethods, ReplayLayer, Template, TimeoutLayer, Timeouts, WitnessConnector,
+    timeout::OnAbandoned,
 };
 
 use super::{
@@ -233,9 +234,20 @@ fn read_base(section: &Section<'_>, everything_to: Option<&str>) -> Option<Base>
     }
 }
 
+/// Judges a change of protocol. Callers' wishes for one are not passed on, so it answers nothing that was
+/// asked (RFC 9110, section 15.2.2), and what the upstream does from there on is anybody's guess.
+fn unasked_protocol(seen: Judged<'_>) -> Option<Answer> {
+    let switched = seen.head.status == StatusCode::SWITCHING_PROTOCOLS;
+    switched.then_some(Answer::Unclear {
+        reason: Reason::Unrecognized,
+        after: None,
+        transient: false,
+    })
+}
+
 /// What this API promises of its answers, shared by all layers.
 fn read_answers(section: &Section<'_>) -> HttpClassifier {
-    let mut builder = HttpClassifier::builder();
+    let mut builder = HttpClassifier::builder().head_rule(unasked_protocol);
     let key = section.section("idempotency_key");
     builder = match &key {
         Some(key) => builder.idempotency_key_header(key_header(key)),

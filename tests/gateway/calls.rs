@@ -365,3 +365,19 @@ async fn a_key_proves_nothing_to_an_upstream_that_documents_none() {
     assert_eq!(venue.ledger().attempts("order-1"), 1);
     assert_eq!(venue.ledger().applied("order-1"), 1);
 }
+
+#[tokio::test]
+async fn a_change_of_protocol_that_nobody_asked_for_is_no_answer() {
+    let venue = Venue::builder()
+        .answer(|_| Answer::status(101).header("upgrade", "other"))
+        .start()
+        .unwrap();
+    let gateway = Gateway::before(&venue, RETRY).await;
+    let got = send(gateway.post("/venue/orders", "order-1"), "buy").await;
+    let problem = got.assert_problem(502, "unknown");
+    assert_eq!(problem["upstream_status"], 101);
+    let got = send(gateway.get("/venue/quote"), "").await;
+    let problem = got.assert_problem(502, "not-done");
+    assert_eq!(problem["upstream_status"], 101);
+    assert_eq!(problem["outcome"], "permanent");
+}
