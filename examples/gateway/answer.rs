@@ -34,7 +34,7 @@ use tower_outcome::{
     Reason, Refused, SignError, Unavailable, sign::SignErrorKind,
 };
 
-use super::{headers, problem::Problem, upstream::Upstream};
+use super::{counters::Open, headers, problem::Problem, upstream::Upstream};
 
 const OUTCOME: HeaderName = HeaderName::from_static("x-outcome");
 const REASON: HeaderName = HeaderName::from_static("x-outcome-reason");
@@ -57,6 +57,7 @@ struct Told {
 pub(crate) fn make(
     result: Result<Response<OutboundBody>, BoxError>,
     upstream: &Upstream,
+    open: Open,
     what: &str,
 ) -> Response<Body> {
     let told = Told::of(&result);
@@ -80,7 +81,7 @@ pub(crate) fn make(
             .problem(StatusCode::BAD_GATEWAY, "not-done", NOT_ANSWERED, upstream)
             .with("upstream_status", response.status().as_u16())
             .into_response(),
-        Ok(response) => passed_on(response, upstream, what),
+        Ok(response) => passed_on(response, upstream, open, what),
         Err(error) => {
             eprintln!("{what}: {:#}", Shown(&*error));
             told.failed(&*error, upstream)
@@ -106,7 +107,12 @@ pub(crate) fn refuse(problem: Problem) -> Response<Body> {
 }
 
 /// The upstream's answer, without what was for this hop, and without what only this gateway says.
-fn passed_on(response: Response<OutboundBody>, upstream: &Upstream, what: &str) -> Response<Body> {
+fn passed_on(
+    response: Response<OutboundBody>,
+    upstream: &Upstream,
+    open: Open,
+    what: &str,
+) -> Response<Body> {
     let (mut head, body) = response.into_parts();
     head.extensions.clear();
     headers::remove_hop_by_hop(&mut head.headers);
@@ -116,6 +122,8 @@ fn passed_on(response: Response<OutboundBody>, upstream: &Upstream, what: &str) 
     // The head is on its way already. All that can be done is not to end the body as if it were whole.
     let (counters, what) = (Arc::clone(&upstream.counters), what.to_owned());
     let body = body.map_err(move |error| {
+        // The call is under way for as long as this is.
+        let _ = &open;
         counters.cut_short();
         eprintln!("{what}: {:#}", Shown(&*error));
         error

@@ -28,7 +28,7 @@ pub(crate) async fn forward(
         Ok(request) => request,
         Err(problem) => return answer::refuse(problem),
     };
-    let _open = upstream.counters.begin();
+    let open = upstream.counters.begin();
     let what = format!(
         "{} {} {}",
         upstream.name,
@@ -36,7 +36,7 @@ pub(crate) async fn forward(
         request.uri().path()
     );
     let result = upstream.client.send(request).await;
-    answer::make(result, upstream, &what)
+    answer::make(result, upstream, open, &what)
 }
 
 /// Makes the request that the upstream gets.
