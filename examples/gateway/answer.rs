@@ -6,8 +6,8 @@
 //!
 //! | what became of the call | status | body |
 //! |---|---|---|
-//! | the upstream answered; whatever is not Unknown, and every 5xx | the upstream's | the upstream's |
-//! | the upstream answered, **Unknown**, with anything but a 5xx (429 or 408 to a POST) | 502, and the upstream's status in `upstream_status` | problem `unknown` |
+//! | the upstream answered, and it is not Unknown | the upstream's | the upstream's |
+//! | the upstream answered, **Unknown** (a 5xx, 429, 408 or 101 to a POST) | 504 where the upstream's is 504, and else 502; the upstream's in `upstream_status` | problem `unknown` |
 //! | no answer, **Unknown**, a bound struck | 504 | problem `unknown` |
 //! | no answer, **Unknown**, otherwise | 502 | problem `unknown` |
 //! | not let through by a limit on this side | 503, with `Retry-After` where that is known | problem `local-limit` |
@@ -15,12 +15,12 @@
 //! | no credential for the upstream | 503, or 502 if only a human can help | problem `no-credential` |
 //! | a bound struck; proven not acted on, or harmless to repeat | 504 | problem `timed-out` |
 //! | the caller's body broke off, or the request cannot be signed or sent as it is; proven not acted on | 400, or 413 for a body that is too large to be signed | problem `bad-request` |
-//! | no connection; refused; broken, but harmless to repeat | 502 | problem `not-done` |
+//! | no connection; refused; broken, but harmless to repeat; or a change of protocol that nobody asked for | 502 | problem `not-done` |
 //! | not sent: no upstream has the path, or the request asks for something that cannot be understood | 404, 400 | problem `no-upstream`, `bad-request` |
 //! | anything else of this gateway's own making | 500 | problem `gateway` |
 //!
-//! So a call that may have been applied never looks like a 4xx, which says "not done", nor like a success. An
-//! Unknown carries no `Retry-After`: sending it again is what must not be done.
+//! So a call that may have been applied never looks like a 4xx or a 503, which say "not done" and "come back",
+//! nor like a success. An Unknown carries no `Retry-After`: sending it again is what must not be done.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -34,13 +34,16 @@ use tower_outcome::{
     Reason, Refused, SignError, Unavailable, sign::SignErrorKind,
 };
 
-use super::{headers, problem::Problem, upstream::Upstream};
+use super::{counters::Open, headers, problem::Problem, upstream::Upstream};
 
 const OUTCOME: HeaderName = HeaderName::from_static("x-outcome");
 const REASON: HeaderName = HeaderName::from_static("x-outcome-reason");
 const DELIVERY: HeaderName = HeaderName::from_static("x-outcome-delivery");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-outcome-attempts");
 const NOT_RETRIED: HeaderName = HeaderName::from_static("x-outcome-not-retried");
+
+/// Of the problem `not-done`.
+const NOT_ANSWERED: &str = "The upstream did not answer; it was not done, or may be sent again";
 
 /// What is told of a call besides the answer itself.
 struct Told {
@@ -54,6 +57,7 @@ struct Told {
 pub(crate) fn make(
     result: Result<Response<OutboundBody>, BoxError>,
     upstream: &Upstream,
+    open: Open,
     what: &str,
 ) -> Response<Body> {
     let told = Told::of(&result);
@@ -62,15 +66,22 @@ pub(crate) fn make(
         eprintln!("{what}: {told}");
     }
     let mut answer = match result {
-        Ok(response) if told.may_pass(response.status()) => {
-            passed_on(response, told.outcome.is_unknown(), upstream, what)
-        }
-        Ok(response) => {
-            let status = response.status().as_u16();
-            told.unknown(StatusCode::BAD_GATEWAY, upstream)
-                .with("upstream_status", status)
+        Ok(response) if told.outcome.is_unknown() => {
+            let theirs = response.status();
+            let status = match theirs {
+                StatusCode::GATEWAY_TIMEOUT => theirs,
+                _ => StatusCode::BAD_GATEWAY,
+            };
+            told.unknown(status, upstream)
+                .with("upstream_status", theirs.as_u16())
                 .into_response()
         }
+        // It would be the end of HTTP on the caller's connection.
+        Ok(response) if response.status().is_informational() => told
+            .problem(StatusCode::BAD_GATEWAY, "not-done", NOT_ANSWERED, upstream)
+            .with("upstream_status", response.status().as_u16())
+            .into_response(),
+        Ok(response) => passed_on(response, upstream, open, what),
         Err(error) => {
             eprintln!("{what}: {:#}", Shown(&*error));
             told.failed(&*error, upstream)
@@ -98,8 +109,8 @@ pub(crate) fn refuse(problem: Problem) -> Response<Body> {
 /// The upstream's answer, without what was for this hop, and without what only this gateway says.
 fn passed_on(
     response: Response<OutboundBody>,
-    unknown: bool,
     upstream: &Upstream,
+    open: Open,
     what: &str,
 ) -> Response<Body> {
     let (mut head, body) = response.into_parts();
@@ -108,12 +119,11 @@ fn passed_on(
     for name in [OUTCOME, REASON, DELIVERY, ATTEMPTS, NOT_RETRIED] {
         head.headers.remove(name);
     }
-    if unknown {
-        head.headers.remove(header::RETRY_AFTER);
-    }
     // The head is on its way already. All that can be done is not to end the body as if it were whole.
     let (counters, what) = (Arc::clone(&upstream.counters), what.to_owned());
     let body = body.map_err(move |error| {
+        // The call is under way for as long as this is.
+        let _ = &open;
         counters.cut_short();
         eprintln!("{what}: {:#}", Shown(&*error));
         error
@@ -137,11 +147,6 @@ impl Told {
             attempts: report.map_or(1, CallReport::attempts),
             not_retried: report.and_then(CallReport::not_retried).cloned(),
         }
-    }
-
-    /// Whether the upstream's answer says no more than is known.
-    fn may_pass(&self, status: StatusCode) -> bool {
-        !self.outcome.is_unknown() || status.is_server_error()
     }
 
     fn put(&self, headers: &mut HeaderMap) {
@@ -271,12 +276,7 @@ impl Told {
                 "Not sent: this gateway could not",
                 None,
             ),
-            (None, _) => (
-                StatusCode::BAD_GATEWAY,
-                "not-done",
-                "The upstream did not answer; it was not done, or may be sent again",
-                None,
-            ),
+            (None, _) => (StatusCode::BAD_GATEWAY, "not-done", NOT_ANSWERED, None),
         }
     }
 }

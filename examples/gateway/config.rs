@@ -1,15 +1,18 @@
 //! The file: what to listen on, and the upstreams.
 
-use std::{fmt, net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, ops::Range, time::Duration};
 
 use http::HeaderName;
 
-use super::{caller::Names, upstream::Upstream};
+use super::{caller::Names, headers, upstream::Upstream};
 
 mod problems;
 mod section;
 
-pub(crate) use self::{problems::Problems, section::Section};
+pub(crate) use self::{
+    problems::Problems,
+    section::{Section, whole},
+};
 
 /// What the file says, checked and built.
 #[derive(Debug)]
@@ -39,8 +42,12 @@ pub(crate) fn read(
     let problems = Problems::new(name, text);
     let (document, errors) = toml::de::DeTable::parse_recoverable(text);
     for error in errors {
-        let at = error.span().map_or(0, |span| span.start);
-        problems.add(at, "", error.message());
+        let span = error.span().unwrap_or_default();
+        let field = match error.message() {
+            "duplicate key" => field_at(text, &span),
+            _ => String::new(),
+        };
+        problems.add(span.start, &field, error.message());
     }
     // What is not TOML says nothing: each guess would be one more message that leads nowhere.
     problems.check()?;
@@ -51,10 +58,7 @@ pub(crate) fn read(
     let file = Section::of_file(document.get_ref(), &problems);
     let listen = file.parsed("listen", "an address and a port, such as 127.0.0.1:8080");
     let drain = file.span("drain");
-    let names = Names {
-        timeout: header(&file, "timeout_header", "x-request-timeout"),
-        priority: header(&file, "priority_header", "x-priority"),
-    };
+    let names = names(&file);
     let sections = file.sections("upstream");
     if sections.is_empty() {
         file.wrong("upstream", "there is none");
@@ -75,14 +79,51 @@ pub(crate) fn read(
     })
 }
 
-/// Reads the name of a header.
-pub(crate) fn header(
-    section: &Section<'_>,
-    key: &'static str,
-    default: &'static str,
-) -> HeaderName {
-    let name = section.parsed(key, "the name of a header");
-    name.unwrap_or(HeaderName::from_static(default))
+/// Reads the name of a header that can mean something to this gateway or an upstream.
+pub(crate) fn header(section: &Section<'_>, key: &'static str) -> Option<HeaderName> {
+    let name: HeaderName = section.parsed(key, "the name of a header")?;
+    let taken = headers::is_about_transport(&name);
+    if taken {
+        section.wrong(key, format_args!("{name}, which HTTP itself needs"));
+    }
+    (!taken).then_some(name)
+}
+
+/// Returns the name of what is at a place in a file that cannot be read as a whole: that of its key, after
+/// that of the table whose head is the last one before.
+fn field_at(text: &str, span: &Range<usize>) -> String {
+    let key = text.get(span.clone()).unwrap_or_default();
+    let line = text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+    let head = |line: &str| {
+        let line = line.trim_start().strip_prefix('[')?;
+        let name = line.trim_start_matches('[').split(']').next()?;
+        Some(name.trim().to_owned())
+    };
+    if let Some(own) = text[line..].lines().next().and_then(head) {
+        return own;
+    }
+    match text[..line].lines().rev().find_map(head) {
+        Some(table) => format!("{table}.{key}"),
+        None => key.to_owned(),
+    }
+}
+
+/// Reads the headers by which callers ask.
+fn names(file: &Section<'_>) -> Names {
+    let own = HeaderName::from_static;
+    let names = Names {
+        timeout: header(file, "timeout_header").unwrap_or(own("x-request-timeout")),
+        priority: header(file, "priority_header").unwrap_or(own("x-priority")),
+    };
+    if names.timeout == names.priority {
+        let key = match file.text("priority_header") {
+            Some(_) => "priority_header",
+            None => "timeout_header",
+        };
+        let name = &names.priority;
+        file.wrong(key, format_args!("{name}, which has the other meaning too"));
+    }
+    names
 }
 
 // === impl Config ===

@@ -1,6 +1,9 @@
 //! What became of the calls to one upstream, in numbers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use serde_json::{Value, json};
 use tower_outcome::Outcome;
@@ -10,7 +13,7 @@ use tower_outcome::Outcome;
 pub(crate) struct Counters {
     answered: ByOutcome,
     abandoned: ByOutcome,
-    /// Calls whose caller waits for the head of an answer.
+    /// Calls whose caller waits for an answer, or for the end of its body.
     open: AtomicU64,
     cut_short: AtomicU64,
 }
@@ -25,15 +28,15 @@ struct ByOutcome {
 
 /// One call under way, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Open<'a>(&'a Counters);
+pub(crate) struct Open(Arc<Counters>);
 
 // === impl Counters ===
 
 impl Counters {
     /// Counts a call that begins.
-    pub(crate) fn begin(&self) -> Open<'_> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Open {
         self.open.fetch_add(1, Ordering::Relaxed);
-        Open(self)
+        Open(Arc::clone(self))
     }
 
     /// Returns how many calls are under way.
@@ -67,7 +70,7 @@ impl Counters {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for Open {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -25,6 +25,13 @@ const FORWARDED: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-proto"),
 ];
 
+/// Whether a header is about the connection or the length or destination of a message, so that it can say
+/// nothing else.
+pub(crate) fn is_about_transport(name: &HeaderName) -> bool {
+    let others = [header::CONTENT_LENGTH, header::HOST, header::TRAILER];
+    HOP_BY_HOP.contains(name) || others.contains(name)
+}
+
 /// Removes what is for this hop alone.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers

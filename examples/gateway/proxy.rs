@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     extract::{ConnectInfo, State},
 };
-use http::{Request, Response, StatusCode, Version, header};
+use http::{Request, Response, StatusCode, Version};
 
 use super::{answer, caller, config::Config, headers, problem::Problem, upstream::Upstream};
 
@@ -28,7 +28,7 @@ pub(crate) async fn forward(
         Ok(request) => request,
         Err(problem) => return answer::refuse(problem),
     };
-    let _open = upstream.counters.begin();
+    let open = upstream.counters.begin();
     let what = format!(
         "{} {} {}",
         upstream.name,
@@ -36,7 +36,7 @@ pub(crate) async fn forward(
         request.uri().path()
     );
     let result = upstream.client.send(request).await;
-    answer::make(result, upstream, &what)
+    answer::make(result, upstream, open, &what)
 }
 
 /// Makes the request that the upstream gets.
@@ -59,9 +59,9 @@ fn prepare(
     let wishes = caller::read(&mut head.headers, &config.names, upstream)?;
     let told = upstream.tells_peer.then(|| peer.ip());
     headers::for_upstream(&mut head.headers, told);
-    if upstream.has_credential {
-        // What the caller has is for this gateway, and would win over what is put on below.
-        head.headers.remove(header::AUTHORIZATION);
+    // What the caller has is for this gateway, and would win over what is put on below, or be in its way.
+    for name in &upstream.own_headers {
+        head.headers.remove(name);
     }
     // Not those of the caller's connection.
     head.extensions = http::Extensions::new();

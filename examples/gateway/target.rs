@@ -54,22 +54,10 @@ impl Prefix {
 impl Base {
     /// Takes `http://host[:port][/path]`.
     pub(crate) fn new(text: &str) -> Result<Self, &'static str> {
-        let form = "http://host[:port][/path]";
-        let uri: Uri = text.parse().map_err(|_| form)?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            // Where one is needed, a connector such as hyper-rustls goes around that of the client.
-            Some("https") => return Err("http://…: this example brings no TLS"),
-            _ => return Err(form),
+        let (origin, uri) = plain_http(text)?;
+        if uri.query().is_some() {
+            return Err(FORM);
         }
-        let (Some(authority), None) = (uri.authority(), uri.query()) else {
-            return Err(form);
-        };
-        if text.contains('#') {
-            return Err(form);
-        }
-        let origin = format!("http://{authority}");
-        tower_outcome::Origin::parse(&origin).map_err(|error| error.expected())?;
         Ok(Self {
             origin,
             path: uri.path().trim_end_matches('/').to_owned(),
@@ -98,6 +86,27 @@ impl Base {
         let path: PathAndQuery = path.parse().ok()?;
         format!("{}{path}", self.origin).parse().ok()
     }
+}
+
+/// What an address has to look like, for messages.
+const FORM: &str = "http://host[:port][/path]";
+
+/// Takes a whole address without TLS; returns its origin, too.
+pub(crate) fn plain_http(text: &str) -> Result<(String, Uri), &'static str> {
+    let uri: Uri = text.parse().map_err(|_| FORM)?;
+    match uri.scheme_str() {
+        Some("http") => {}
+        // Where one is needed, a connector such as hyper-rustls goes around that of the client.
+        Some("https") => return Err("http://…: this example brings no TLS"),
+        _ => return Err(FORM),
+    }
+    let authority = uri.authority().ok_or(FORM)?;
+    if text.contains('#') {
+        return Err(FORM);
+    }
+    let origin = format!("http://{authority}");
+    tower_outcome::Origin::parse(&origin).map_err(|error| error.expected())?;
+    Ok((origin, uri))
 }
 
 /// Whether a path has a segment that goes up or stays, escaped or not (RFC 3986, section 5.2.4), by which

@@ -3,16 +3,17 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::body::Body;
-use http::{StatusCode, request};
+use http::{HeaderName, StatusCode, request};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
 use tower::Layer;
 use tower_outcome::{
-    ConfigError, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, HttpClassifier,
-    IdempotencyKeyLayer, Outbound, OutboundClient, OutboundError, RateBudget, RepeatableMethods,
-    ReplayLayer, TimeoutLayer, Timeouts, WitnessConnector, timeout::OnAbandoned,
+    Answer, ConfigError, ConnectTimeoutLayer, ConnectionLimitLayer, DeadlineLayer, HttpClassifier,
+    IdempotencyKeyLayer, Judged, Outbound, OutboundClient, OutboundError, RateBudget, Reason,
+    RepeatableMethods, ReplayLayer, Template, TimeoutLayer, Timeouts, WitnessConnector,
+    timeout::OnAbandoned,
 };
 
 use super::{
@@ -43,8 +44,8 @@ pub(crate) struct Upstream {
     pub(crate) priorities: Option<Priorities>,
     /// Whether the upstream is told who calls.
     pub(crate) tells_peer: bool,
-    /// Whether requests get a credential on their way.
-    pub(crate) has_credential: bool,
+    /// Those that requests get on their way: credentials and signatures.
+    pub(crate) own_headers: Vec<HeaderName>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) budget: Option<RateBudget>,
     pub(crate) slots: Option<ConnectionLimitLayer<()>>,
@@ -56,7 +57,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Reads an upstream and builds its stack; nothing if any of it is wrong.
     pub(crate) fn read(section: &Section<'_>, reading: &Reading<'_>) -> Option<Self> {
-        let name = section.needed("name");
+        let name = read_name(section);
         let prefix = read_prefix(section);
         let base = read_base(section, reading.everything_to);
         // What is wrong with the rest is told all the same.
@@ -79,8 +80,14 @@ impl Upstream {
         let credentials = credential
             .as_ref()
             .map(|section| credential::read(section, watched, origin, reading));
+        let mut own_headers: Vec<HeaderName> =
+            credential.as_ref().map_or(Vec::new(), credential::headers);
         let signing = section.section("sign");
-        let signer = signing::read(signing.as_ref(), origin, reading);
+        let template = signing
+            .as_ref()
+            .and_then(|section| signing::read(section, reading));
+        own_headers.extend(template.iter().flat_map(Template::headers).cloned());
+        let signer = signing::layer(template, signing.as_ref(), origin);
         let replay = section.number("replay_bytes");
         let stack = Outbound::builder()
             .classifier(classifier)
@@ -116,7 +123,7 @@ impl Upstream {
             longest: longest?,
             priorities: limits.priorities,
             tells_peer,
-            has_credential: credential.is_some(),
+            own_headers,
             counters,
             budget: limits.budget,
             slots,
@@ -186,6 +193,19 @@ fn watch(
     (deadline, TimeoutLayer::new(timeouts))
 }
 
+/// Reads the name, which is written into lines of logs.
+fn read_name<'f>(section: &Section<'f>) -> Option<&'f str> {
+    let name = section.needed("name")?;
+    let is_line = !name.contains(char::is_control);
+    if !is_line {
+        section.wrong(
+            "name",
+            format_args!("{name:?}, expected printable characters"),
+        );
+    }
+    is_line.then_some(name)
+}
+
 fn read_prefix(section: &Section<'_>) -> Option<Prefix> {
     let text = section.needed("prefix")?;
     let prefix = Prefix::new(text);
@@ -214,14 +234,26 @@ fn read_base(section: &Section<'_>, everything_to: Option<&str>) -> Option<Base>
     }
 }
 
+/// Judges a change of protocol. Callers' wishes for one are not passed on, so it answers nothing that was
+/// asked (RFC 9110, section 15.2.2), and what the upstream does from there on is anybody's guess.
+fn unasked_protocol(seen: Judged<'_>) -> Option<Answer> {
+    let switched = seen.head.status == StatusCode::SWITCHING_PROTOCOLS;
+    switched.then_some(Answer::Unclear {
+        reason: Reason::Unrecognized,
+        after: None,
+        transient: false,
+    })
+}
+
 /// What this API promises of its answers, shared by all layers.
 fn read_answers(section: &Section<'_>) -> HttpClassifier {
-    let mut builder = HttpClassifier::builder();
+    let mut builder = HttpClassifier::builder().head_rule(unasked_protocol);
     let key = section.section("idempotency_key");
-    if let Some(key) = &key {
-        let name = header(key, "header", "idempotency-key");
-        builder = builder.idempotency_key_header(name);
-    }
+    builder = match &key {
+        Some(key) => builder.idempotency_key_header(key_header(key)),
+        // Callers may set what they like, and an upstream that knows no keys acts on each request.
+        None => builder.without_idempotency_key(),
+    };
     let Some(answers) = section.section("answers") else {
         return builder.build().unwrap_or_default();
     };
@@ -251,10 +283,14 @@ fn read_answers(section: &Section<'_>) -> HttpClassifier {
 
 fn read_key(section: &Section<'_>) -> Option<IdempotencyKeyLayer> {
     let key = section.section("idempotency_key")?;
-    let name = header(&key, "header", "idempotency-key");
+    let name = key_header(&key);
     let generates = key.flag("generate");
     key.finish();
     generates.then(|| IdempotencyKeyLayer::random().header(name))
+}
+
+fn key_header(section: &Section<'_>) -> HeaderName {
+    header(section, "header").unwrap_or(HeaderName::from_static("idempotency-key"))
 }
 
 fn read_slots(

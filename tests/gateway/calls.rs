@@ -199,18 +199,33 @@ async fn a_refusal_that_the_api_vouches_for_passes() {
 }
 
 #[tokio::test]
-async fn a_5xx_passes_and_says_what_it_means() {
+async fn a_5xx_that_proves_nothing_does_not_look_like_a_refusal() {
     let venue = Venue::start().unwrap();
     let gateway = Gateway::before(&venue, RETRY).await;
     let order = gateway.post("/venue/orders", "order-1");
     let fault = Fault::retry_after(503, "7").header_value();
     let got = send(order.header(Fault::HEADER, fault), "buy").await;
-    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    let problem = got.assert_problem(502, "unknown");
+    assert_eq!(problem["upstream_status"], 503);
+    assert_eq!(problem["reason"], "overloaded");
     assert_eq!(got.header("x-outcome"), "unknown");
     assert_eq!(got.header("x-outcome-reason"), "overloaded");
     assert_eq!(got.header("retry-after"), "");
-    assert_eq!(got.header("content-type"), "application/json");
     assert_eq!(venue.ledger().attempts("order-1"), 1);
+    for (code, status) in [(500, 502), (504, 504), (599, 502)] {
+        let order = gateway.post("/venue/orders", "order-3");
+        let fault = Fault::status(code, true).header_value();
+        let got = send(order.header(Fault::HEADER, fault), "buy").await;
+        let problem = got.assert_problem(status, "unknown");
+        assert_eq!(problem["upstream_status"], code);
+        assert_eq!(got.header("x-outcome"), "unknown");
+    }
+    // Harmless to repeat: it is the upstream's.
+    let quote = gateway.get("/venue/quote");
+    let fault = Fault::status(503, false).header_value();
+    let got = send(quote.header(Fault::HEADER, fault), "").await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(got.header("x-outcome"), "retryable");
 
     let order = gateway.post("/venue/orders", "order-2");
     let fault = Fault::status(404, false).header_value();
@@ -225,8 +240,7 @@ async fn only_what_is_harmless_to_repeat_is_sent_again() {
     let more = format!("[upstream.idempotency_key]\nheader = \"x-key\"\n{RETRY}");
     let gateway = Gateway::before(&venue, &more).await;
     let got = send(gateway.post("/venue/orders", "without"), "buy").await;
-    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(got.header("x-outcome"), "unknown");
+    got.assert_problem(502, "unknown");
     assert_eq!(venue.ledger().attempts("without"), 1);
 
     let keyed = gateway.post("/venue/orders", "keyed");
@@ -336,4 +350,34 @@ async fn paths_belong_to_the_longest_prefix_and_stay_below_the_base() {
     };
     assert_eq!(paths(&one), ["/base/v1/x", "/base/v22"]);
     assert_eq!(paths(&other), ["/y"]);
+}
+
+#[tokio::test]
+async fn a_key_proves_nothing_to_an_upstream_that_documents_none() {
+    let venue = Venue::start().unwrap();
+    let gateway = Gateway::before(&venue, RETRY).await;
+    let order = gateway
+        .post("/venue/orders", "order-1")
+        .header("idempotency-key", "k-1");
+    let got = send(order.header(Fault::HEADER, lost()), "buy").await;
+    let problem = got.assert_problem(502, "unknown");
+    assert_eq!(problem["attempts"], 1);
+    assert_eq!(venue.ledger().attempts("order-1"), 1);
+    assert_eq!(venue.ledger().applied("order-1"), 1);
+}
+
+#[tokio::test]
+async fn a_change_of_protocol_that_nobody_asked_for_is_no_answer() {
+    let venue = Venue::builder()
+        .answer(|_| Answer::status(101).header("upgrade", "other"))
+        .start()
+        .unwrap();
+    let gateway = Gateway::before(&venue, RETRY).await;
+    let got = send(gateway.post("/venue/orders", "order-1"), "buy").await;
+    let problem = got.assert_problem(502, "unknown");
+    assert_eq!(problem["upstream_status"], 101);
+    let got = send(gateway.get("/venue/quote"), "").await;
+    let problem = got.assert_problem(502, "not-done");
+    assert_eq!(problem["upstream_status"], 101);
+    assert_eq!(problem["outcome"], "permanent");
 }

@@ -114,3 +114,45 @@ async fn tokens_come_from_the_environment_or_from_oauth2() {
         ["Bearer static", "Basic ZGVzazpzdGF0aWM=", "Bearer fetched"]
     );
 }
+
+#[tokio::test]
+async fn what_the_gateway_puts_on_no_caller_can_put_there_instead() {
+    let seen: Arc<Mutex<Vec<testkit::Request>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    let venue = Venue::builder()
+        .answer(move |request| {
+            kept.lock().unwrap().push(request.clone());
+            Answer::status(200)
+        })
+        .start()
+        .unwrap();
+    let auth =
+        "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"TOKEN\"\nheader = \"x-session\"\n";
+    let gateway = Gateway::start(&upstream(&venue, auth), &[("TOKEN", "ours")]).await;
+    let quote = gateway
+        .get("/venue/quote")
+        .header("x-session", "mine")
+        .header("authorization", "Bearer mine");
+    assert_eq!(send(quote, "").await.status, 200);
+    let sign =
+        "[upstream.sign]\ntemplate = \"bybit\"\nkey_env = \"TOKEN\"\nsecret_env = \"TOKEN\"\n";
+    let gateway = Gateway::start(&upstream(&venue, sign), &[("TOKEN", "ours")]).await;
+    let quote = gateway
+        .get("/venue/quote")
+        .header("x-bapi-api-key", "mine")
+        .header("x-bapi-sign", "mine")
+        .header("x-bapi-sign", "mine too");
+    assert_eq!(send(quote, "").await.status, 200);
+
+    let seen = seen.lock().unwrap();
+    let all = |place: usize, name: &str| -> Vec<String> {
+        let headers = seen[place].headers.iter();
+        let headers = headers.filter(|(other, _)| other == name);
+        headers.map(|(_, value)| value.clone()).collect()
+    };
+    assert_eq!(all(0, "x-session"), ["ours"]);
+    assert_eq!(all(0, "authorization"), [""; 0]);
+    assert_eq!(all(1, "x-bapi-api-key"), ["ours"]);
+    let signature = all(1, "x-bapi-sign");
+    assert!(signature.len() == 1 && !signature[0].starts_with("mine"));
+}

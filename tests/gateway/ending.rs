@@ -2,6 +2,9 @@
 
 use std::sync::{Mutex, mpsc};
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use tokio::{net::TcpStream, task::yield_now};
 use tower_outcome_testkit::{Answer, Fault, Point, Venue};
 
@@ -92,4 +95,27 @@ async fn an_address_that_is_taken_is_a_failure() {
         "{}",
         ended.errors
     );
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_on_its_way_is_one_that_is_cut_off() {
+    let venue = Venue::start().unwrap();
+    let file = format!("drain = \"50ms\"\n{}", upstream(&venue, ""));
+    let gateway = Gateway::start(&file, &[]).await;
+    let stall = Fault::Stall {
+        at: Point::Response,
+    };
+    let order = gateway.post("/venue/orders", "order-1");
+    let order = order.header(Fault::HEADER, stall.header_value());
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let response = client.request(order.body(Full::from("buy")).unwrap()).await;
+    let response = response.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(gateway.status().await["open"], 1);
+    gateway.terminate().await;
+    let ended = gateway.ended().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let told = "gateway: 1 calls were still under way";
+    assert!(ended.errors.contains(told), "{}", ended.errors);
+    assert!(response.into_body().collect().await.is_err());
 }

@@ -155,8 +155,8 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         ),
         ("LIMIT LIMIT", 11, "upstream.limit.name"),
         (
-            "LIMIT[[upstream.class]]\nname = \"c\"\nleave_percent = 100",
-            12,
+            "LIMIT[upstream.priority]\notherwise = \"c\"\n[[upstream.class]]\nname = \"c\"\nleave_percent = 100",
+            14,
             "upstream.class.leave_percent",
         ),
         (
@@ -225,6 +225,94 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
             9,
             "upstream.auth.token_url",
         ),
+        (
+            "[upstream.auth]\nkind = \"oauth2\"\nclient_id = \"c\"\nclient_secret_env = \"S\"\ntoken_url = \"https://x.example/token\"",
+            9,
+            "upstream.auth.token_url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"https://x.example/token\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"/session\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"http://me@x.example\"",
+            8,
+            "upstream.auth.url",
+        ),
+        (
+            "[upstream.auth]\nkind = \"login\"\nbody_env = \"S\"\nurl = \"http://x\"\ncontent_type = \"a\\nb\"",
+            9,
+            "upstream.auth.content_type",
+        ),
+        (
+            "[upstream.answers]\nrefused = [0xc8]",
+            6,
+            "upstream.answers.refused",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\npath = \"/x\"\nunits = { l = -1 }",
+            12,
+            "upstream.cost.units.l",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\npath = \"/x\"\nmethod = \"post\"\nunits = { l = 1 }",
+            12,
+            "upstream.cost.method",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\nunits = { l = 1 }\npath = \"x\"",
+            12,
+            "upstream.cost.path",
+        ),
+        (
+            "LIMIT[[upstream.cost]]\nunits = { l = 1 }\npath = \"/x?a=b\"",
+            12,
+            "upstream.cost.path",
+        ),
+        (
+            "LIMIT[[upstream.class]]\nname = \"c\"",
+            10,
+            "upstream.class",
+        ),
+        ("max_wait = \"1s\"", 5, "upstream.max_wait"),
+        ("max_queue = 5", 5, "upstream.max_queue"),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"K\"\nheader = \"connection\"",
+            8,
+            "upstream.auth.header",
+        ),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"K\"\nheader = \"content-length\"",
+            8,
+            "upstream.auth.header",
+        ),
+        (
+            "[upstream.idempotency_key]\nheader = \"te\"",
+            6,
+            "upstream.idempotency_key.header",
+        ),
+        (
+            "[upstream.auth]\nkind = \"bearer\"\ntoken_env = \"L\"",
+            7,
+            "upstream.auth.token_env",
+        ),
+        (
+            "[upstream.retry]\nmax_attempts = 2\nmax_attempts = 3",
+            7,
+            "upstream.retry.max_attempts",
+        ),
+        ("[upstream.retry]\n[upstream.retry]", 6, "upstream.retry"),
+        (
+            "[[upstream]]\nname = \"b\\u0007\"\nprefix = \"/b\"\nbase = \"http://b\"",
+            6,
+            "upstream.name",
+        ),
         ("LIMITclass = 1", 10, "upstream.limit.class"),
         (
             "[[upstream]]\nname = \"a\"\nprefix = \"/b\"\nbase = \"http://b\"",
@@ -265,7 +353,7 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         let more = more.replace("LIMIT ", limit).replace("LIMIT", limit);
         let (path, ended) = check(
             &format!("{upstream}{more}"),
-            &[("K", "key"), ("S", "n0t.base64!")],
+            &[("K", "key"), ("S", "n0t.base64!"), ("L", "n0t\nbase64!")],
         )
         .await;
         let told = ended.errors.lines().any(|told| {
@@ -274,7 +362,7 @@ async fn whatever_is_wrong_is_told_with_line_and_field() {
         });
         let alone = ended.errors.lines().count() == 1;
         // What is secret is not told.
-        let secret = ended.errors.contains("n0t.base64!");
+        let secret = ended.errors.contains("n0t");
         if ended.code != Some(2) || !told || !alone || secret {
             let (code, errors) = (ended.code, ended.errors);
             untold.push(format!("{more}\n=> {line}, {field}\n{code:?}: {errors}"));
@@ -334,4 +422,42 @@ async fn what_cannot_be_used_ends_with_2() {
         assert!(!ended.output.contains("listening"), "{args:?}");
     }
     assert_eq!(run(&["--help"], &[]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_whole_number_may_be_written_in_any_way_of_toml() {
+    let text = "[[upstream]]\nname = \"a\"\nprefix = \"/a\"\nbase = \"http://a.example\"\n\
+                connection_limit = 0x8\n\
+                [upstream.answers]\nrefused = [429, 0x1ad, 0o655, 0b110101101, 4_2_9]\n\
+                [[upstream.limit]]\nname = \"l\"\nkind = \"sliding\"\ncapacity = 0x0a\nwindow = \"1s\"\n\
+                [[upstream.cost]]\npath = \"/x\"\nunits = { l = UNITS }\n";
+    for (units, code) in [
+        ("0xa", 0),
+        ("0b1010", 0),
+        ("0o12", 0),
+        ("0xb", 2),
+        ("0o13", 2),
+    ] {
+        let (_, ended) = check(&text.replace("UNITS", units), &[]).await;
+        assert_eq!(ended.code, Some(code), "{units}: {}", ended.errors);
+    }
+}
+
+#[tokio::test]
+async fn a_header_for_the_gateway_is_one_that_callers_can_use() {
+    let upstream = "[[upstream]]\nname = \"a\"\nprefix = \"/a\"\nbase = \"http://a.example\"\n";
+    for (text, field) in [
+        ("priority_header = \"x-request-timeout\"", "priority_header"),
+        ("priority_header = \"connection\"", "priority_header"),
+        ("timeout_header = \"X-Priority\"", "timeout_header"),
+        ("timeout_header = \"host\"", "timeout_header"),
+        ("timeout_header = \"content-length\"", "timeout_header"),
+        ("timeout_header = \"transfer-encoding\"", "timeout_header"),
+    ] {
+        let (path, ended) = check(&format!("{text}\n{upstream}"), &[]).await;
+        assert_eq!(ended.code, Some(2), "{text}");
+        let told = format!("{path}:1:1: {field}: ");
+        assert!(ended.errors.starts_with(&told), "{text}\n{}", ended.errors);
+        assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
+    }
 }

@@ -74,9 +74,28 @@ async fn requests_cost_what_the_file_says() {
     assert_eq!(send(depth(), "").await.status, 200);
     let order = gateway.post("/venue/orders", "order-1");
     assert_eq!(send(order, "buy").await.status, 200);
-    // The default classes leave a share to orders: there are 9 for a query.
+    // It costs 5, and there are 4.
     send(depth(), "").await.assert_problem(503, "local-limit");
     let status = gateway.status().await;
     assert_eq!(status["limits"][0]["used"], 6);
     assert_eq!(status["limits"][1]["used"], 1);
+}
+
+#[tokio::test]
+async fn where_callers_have_no_say_nothing_is_left_to_others() {
+    let venue = Venue::start().unwrap();
+    let more = "max_wait = \"0s\"\n\
+                [[upstream.limit]]\nname = \"requests\"\nkind = \"sliding\"\ncapacity = 10\nwindow = \"1h\"\n";
+    let gateway = Gateway::before(&venue, more).await;
+    for _ in 0..10 {
+        let got = send(
+            gateway.get("/venue/quote").header("x-priority", "sweep"),
+            "",
+        )
+        .await;
+        assert_eq!(got.status, 200);
+    }
+    let status = gateway.status().await;
+    assert_eq!(status["limits"][0]["used"], 10);
+    assert_eq!(status["classes"].as_array().unwrap().len(), 1);
 }

@@ -103,6 +103,16 @@ impl Template {
         TemplateBuilder::new(key)
     }
 
+    /// Returns the headers that it puts into a request, which must not have them yet: for whoever passes on
+    /// the requests of others, and removes them.
+    pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let assigns = self.before.iter().chain(&self.after);
+        assigns.filter_map(|assign| match &assign.target {
+            Target::Header(name) => Some(name),
+            Target::Query(_) | Target::BodyField(_) => None,
+        })
+    }
+
     /// Puts something into the request. `text` is a buffer that is used again and again.
     fn assign(
         draft: &mut Draft,

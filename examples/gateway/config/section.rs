@@ -138,8 +138,7 @@ impl<'f> Section<'f> {
         let DeValue::Integer(digits) = value else {
             return self.of_another_type(key, value, "a whole number");
         };
-        let number = i64::from_str_radix(digits.as_str(), digits.radix()).ok();
-        let number = number.and_then(|number| T::try_from(number).ok());
+        let number = whole(value);
         if number.is_none() {
             self.wrong(key, format_args!("{digits}, which is out of range"));
         }
@@ -172,9 +171,7 @@ impl<'f> Section<'f> {
 
     /// Returns a list of whole numbers from 0 to 65535.
     pub(crate) fn numbers(&self, key: &'static str) -> Vec<u16> {
-        self.list(key, "a list of whole numbers up to 65535", |value| {
-            value.as_integer()?.as_str().parse().ok()
-        })
+        self.list(key, "a list of whole numbers up to 65535", whole)
     }
 
     fn list<T>(
@@ -291,4 +288,11 @@ impl<'f> Section<'f> {
         self.wrong(key, format_args!("of type {kind}, expected {expected}"));
         None
     }
+}
+
+/// Reads a whole number, however it is written: `0x1ad` is one, too.
+pub(crate) fn whole<T: TryFrom<i64>>(value: &DeValue<'_>) -> Option<T> {
+    let digits = value.as_integer()?;
+    let number = i64::from_str_radix(digits.as_str(), digits.radix()).ok()?;
+    T::try_from(number).ok()
 }

@@ -3,7 +3,10 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Request, Response, header::CONTENT_TYPE};
+use http::{
+    HeaderName, HeaderValue, Method, Request, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -15,7 +18,10 @@ use tower_outcome::{
     auth_refresh::{AuthRefreshLayerBuilder, CredentialsBuilder, Headers, OAuth2},
 };
 
-use super::{Reading, Section};
+use super::{
+    super::{config::header, target::plain_http},
+    Reading, Section,
+};
 
 /// How credentials are got.
 #[derive(Clone, Copy)]
@@ -61,7 +67,7 @@ pub(super) fn read(
         Kind::OAuth2 => oauth2(section, name, reading),
     };
     let interval = section.span("min_interval");
-    let header: Option<HeaderName> = section.parsed("header", "the name of a header");
+    let header = header(section, "header");
     let mut credentials = credentials?.origin(origin);
     if let Some(interval) = interval {
         credentials = credentials.min_interval(interval);
@@ -81,8 +87,19 @@ pub(super) fn read(
     }
 }
 
+/// Those that requests get, and `Authorization`, which is for whoever has the credential.
+pub(super) fn headers(section: &Section<'_>) -> Vec<HeaderName> {
+    let own = header(section, "header");
+    own.into_iter().chain([AUTHORIZATION]).collect()
+}
+
 fn bearer(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<CredentialsBuilder> {
     let token = reading.secret(section, "token_env")?;
+    if HeaderValue::from_str(&token).is_err() {
+        // Not even a part of it is told.
+        section.wrong("token_env", "what the environment has makes no header");
+        return None;
+    }
     let source = move |_: Option<Credential>| {
         let credential = Credential::new(token.as_str());
         async move { Ok::<_, FetchError>(credential) }
@@ -91,18 +108,16 @@ fn bearer(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<Cr
 }
 
 fn log_in(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<CredentialsBuilder> {
-    let url = section.needed("url");
+    let url = url(section, "url");
     let body = reading.secret(section, "body_env");
     let content_type = section.text("content_type").unwrap_or("application/json");
-    let token = section.text("token").unwrap_or("access_token");
-    let lifetime = section.span("lifetime");
-    let request = Request::post(url?)
-        .header(CONTENT_TYPE, content_type)
-        .body(());
-    if let Err(error) = request {
-        section.wrong("url", format_args!("{error} (or it is content_type)"));
+    if HeaderValue::from_str(content_type).is_err() {
+        let expected = "expected a type of media";
+        section.wrong("content_type", format_args!("{content_type:?}, {expected}"));
         return None;
     }
+    let token = section.text("token").unwrap_or("access_token");
+    let lifetime = section.span("lifetime");
     let log_in = LogIn {
         client: plain(),
         url: url?.to_owned(),
@@ -118,7 +133,7 @@ fn log_in(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<Cr
 }
 
 fn oauth2(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<CredentialsBuilder> {
-    let token_url = section.needed("token_url");
+    let token_url = url(section, "token_url");
     let client_id = section.needed("client_id");
     let secret = reading.secret(section, "client_secret_env");
     let scopes = section.texts("scopes");
@@ -141,6 +156,15 @@ fn oauth2(section: &Section<'_>, name: &str, reading: &Reading<'_>) -> Option<Cr
             None
         }
     }
+}
+
+/// Reads where a log-in goes. It is a whole address: what is below the upstream's base is for callers.
+fn url<'f>(section: &Section<'f>, key: &'static str) -> Option<&'f str> {
+    let text = section.needed(key)?;
+    plain_http(text)
+        .map_err(|expected| section.wrong(key, format_args!("{text:?}, expected {expected}")))
+        .ok()?;
+    Some(text)
 }
 
 fn plain() -> Plain {

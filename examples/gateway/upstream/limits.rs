@@ -6,7 +6,7 @@ use tower_outcome::{
     rate_limit::RateLimitLayerBuilder,
 };
 
-use super::Section;
+use super::{super::config::whole, Section};
 
 /// What an upstream allows.
 #[derive(Debug, Default)]
@@ -69,16 +69,29 @@ pub(super) fn read(section: &Section<'_>, name: &str) -> Limits {
         }
         class.finish();
     }
-    if let Some(wait) = section.span("max_wait") {
+    if priority.is_none() {
+        if !limits.is_empty() && !classes.is_empty() {
+            section.wrong("class", "of no use without [upstream.priority]");
+        }
+        // One for all, so that nothing is left to others: there are none.
+        budget = budget.class(Class::new("all"));
+    }
+    let (wait, queue) = (section.span("max_wait"), section.number("max_queue"));
+    if let Some(wait) = wait {
         budget = budget.max_wait(wait);
     }
-    if let Some(requests) = section.number("max_queue") {
+    if let Some(requests) = queue {
         budget = budget.max_queue(requests);
     }
     if limits.is_empty() {
-        let idle = [("class", !classes.is_empty()), ("cost", !costs.is_empty())];
-        let idle = idle.into_iter().chain([("priority", priority.is_some())]);
-        for (key, _) in idle.filter(|(_, given)| *given) {
+        let idle = [
+            ("class", !classes.is_empty()),
+            ("cost", !costs.is_empty()),
+            ("priority", priority.is_some()),
+            ("max_wait", wait.is_some()),
+            ("max_queue", queue.is_some()),
+        ];
+        for (key, _) in idle.into_iter().filter(|(_, given)| *given) {
             section.wrong(key, "of no use without a limit");
         }
     }
@@ -204,15 +217,14 @@ impl<'f> Cost<'f> {
             section.wrong("units", "missing");
         }
         for (limit, value) in entries {
-            let digits = value.as_integer();
-            match digits.and_then(|digits| digits.as_str().parse().ok()) {
+            match whole(value) {
                 Some(number) => units.push((limit, number)),
                 None => section.wrong(&format!("units.{limit}"), "expected a whole number"),
             }
         }
         Self {
-            path: section.needed("path"),
-            method: section.parsed("method", "a method"),
+            path: read_path(section),
+            method: read_method(section),
             units,
         }
     }
@@ -238,6 +250,32 @@ impl<'f> Cost<'f> {
         }
         with(routes)
     }
+}
+
+/// Reads the path of a cost, if it is one that a request can have.
+fn read_path<'f>(section: &Section<'f>) -> Option<&'f str> {
+    let path = section.needed("path")?;
+    let can_be = path == "*" || path.starts_with('/') && !path.contains(['?', '#']);
+    if !can_be {
+        let expected = "expected a path such as /orders/*, or * for all";
+        section.wrong("path", format_args!("{path:?}, {expected}"));
+    }
+    can_be.then_some(path)
+}
+
+/// Reads the method of a cost. Methods are told apart by case (RFC 9110, section 9.1), and none that
+/// anybody uses is in small letters.
+fn read_method(section: &Section<'_>) -> Option<Method> {
+    let expected = "a method in capitals, such as POST";
+    let method: Method = section.parsed("method", expected)?;
+    let small = method
+        .as_str()
+        .bytes()
+        .any(|byte| byte.is_ascii_lowercase());
+    if small {
+        section.wrong("method", format_args!("{method}, expected {expected}"));
+    }
+    (!small).then_some(method)
 }
 
 /// Reads what callers may say; which classes there are is known of a budget that could be built.

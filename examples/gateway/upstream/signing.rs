@@ -30,13 +30,12 @@ const SIGNERS: [(&str, Signer); 9] = [
     ("robinhood", Signer::Key(Template::robinhood)),
 ];
 
-/// Reads `[upstream.sign]`. Without that nothing is signed.
-pub(super) fn read(
+/// Makes the step of the stack. Without a template nothing is signed.
+pub(super) fn layer(
+    template: Option<Template>,
     section: Option<&Section<'_>>,
     origin: &str,
-    reading: &Reading<'_>,
 ) -> SignLayerBuilder<Option<Template>> {
-    let template = section.and_then(|section| read_template(section, reading));
     let sign = SignLayer::builder(template).origin(origin);
     match section.and_then(|section| section.text("template")) {
         Some("kraken") => sign.nonces(Nonces::new(Unit::Micros)),
@@ -44,7 +43,8 @@ pub(super) fn read(
     }
 }
 
-fn read_template(section: &Section<'_>, reading: &Reading<'_>) -> Option<Template> {
+/// Reads `[upstream.sign]`.
+pub(super) fn read(section: &Section<'_>, reading: &Reading<'_>) -> Option<Template> {
     section.needed("template");
     let signer = section.one_of("template", &SIGNERS);
     let key = reading.secret(section, "key_env");

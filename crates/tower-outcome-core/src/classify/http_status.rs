@@ -399,9 +399,12 @@ impl Table {
     /// hash of a name that is not a standard one. Out of line, where the walk itself is inlined.
     #[inline(never)]
     fn has_key(&self, headers: &HeaderMap) -> bool {
+        let Some(key_header) = &self.key_header else {
+            return false;
+        };
         headers
             .iter()
-            .find(|&(name, _)| *name == self.key_header)
+            .find(|&(name, _)| name == key_header)
             .is_some_and(|(_, key)| !key.is_empty())
     }
 

@@ -188,6 +188,13 @@ fn an_empty_key_is_no_key() {
 }
 
 #[test]
+fn a_key_proves_nothing_to_an_api_that_does_not_deduplicate() {
+    let builder = HttpClassifier::builder().without_idempotency_key();
+    let classifier = builder.build().unwrap();
+    assert_eq!(repeatable(&classifier, &keyed_post()), Repeatable::No);
+}
+
+#[test]
 fn only_the_configured_header_holds_a_key() {
     let classifier = HttpClassifier::builder()
         .idempotency_key_header(HeaderName::from_static("x-request-id"))

@@ -140,3 +140,17 @@ fn tokens_are_uuids_or_digits() {
     assert_eq!(token.to_hex(), "0123456789abcdef0123456789abcdef");
     assert_eq!(Token::text("x").to_uuid(), "x");
 }
+
+#[test]
+fn a_template_knows_the_headers_that_it_writes() {
+    let template = Template::bybit("desk-7", "secret").unwrap();
+    let mut names: Vec<_> = template.headers().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    let wrote = [
+        "x-bapi-api-key",
+        "x-bapi-recv-window",
+        "x-bapi-sign",
+        "x-bapi-timestamp",
+    ];
+    assert_eq!(names, wrote);
+}

@@ -28,7 +28,8 @@ pub(super) struct Table {
     pub(super) refuses: StatusSet,
     pub(super) auth_rejected: StatusSet,
     pub(super) methods: RepeatableMethods,
-    pub(super) key_header: HeaderName,
+    /// `None` where no key proves anything.
+    pub(super) key_header: Option<HeaderName>,
     pub(super) should_retry_header: Option<HeaderName>,
     pub(super) head_rules: Rules<dyn HeadRule>,
     pub(super) body_rules: Rules<dyn BodyRule>,
@@ -74,7 +75,16 @@ impl HttpClassifierBuilder {
     ///
     /// An empty value does not count.
     pub fn idempotency_key_header(mut self, name: HeaderName) -> Self {
-        self.table.key_header = name;
+        self.table.key_header = Some(name);
+        self
+    }
+
+    /// Says that this API does not deduplicate: no header makes a request repeatable, whoever put it
+    /// there.
+    ///
+    /// For whoever passes on the requests of others, who may set a key that the API ignores.
+    pub fn without_idempotency_key(mut self) -> Self {
+        self.table.key_header = None;
         self
     }
 
@@ -179,7 +189,7 @@ impl Default for Table {
             refuses: StatusSet::default(),
             auth_rejected: StatusSet::from_iter([StatusCode::UNAUTHORIZED]),
             methods: RepeatableMethods::default(),
-            key_header: HeaderName::from_static("idempotency-key"),
+            key_header: Some(HeaderName::from_static("idempotency-key")),
             should_retry_header: None,
             head_rules: Rules::default(),
             body_rules: Rules::default(),
