@@ -1,11 +1,14 @@
 //! Statuses: those of the server, with what is known of the call, and those made on this side.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use tonic::{Code, Status, metadata::MetadataMap};
 
-use crate::{BoxError, CallReport, Failure, NotRetried, Outcome, Reason, classify::http_to_grpc};
+use crate::{
+    BoxError, CallReport, Failure, NotRetried, Outcome, Reason, classify::http_to_grpc,
+    failure::chain,
+};
 
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
@@ -42,15 +45,21 @@ pub(super) fn of_http(http: StatusCode, report: &CallReport) -> Status {
 
 /// What has failed on this side.
 pub(super) fn of_error(error: BoxError) -> Status {
-    let Some(code) = Failure::of(&*error).map(code) else {
+    let Some(failure) = Failure::of(&*error) else {
         // Nobody in the stack has looked at it.
         return Status::from_error(error);
     };
-    if has_status(&error) {
+    let code = code(failure);
+    let mut status = match of_layer(&*error) {
         // Some layer below speaks gRPC too, and knows better.
-        return Status::from_error(error);
-    }
-    let mut status = Status::new(code, error.to_string());
+        Some(below) if may_keep_its_code(below, failure) => return Status::from_error(error),
+        Some(below) => {
+            let details = below.details().to_vec().into();
+            let metadata = below.metadata().clone();
+            Status::with_details_and_metadata(code, below.message(), details, metadata)
+        }
+        None => Status::new(code, error.to_string()),
+    };
     status.set_source(Arc::from(error));
     status
 }
@@ -60,8 +69,20 @@ fn with_report(mut status: Status, report: &CallReport) -> Status {
     status
 }
 
-fn has_status(error: &BoxError) -> bool {
-    crate::failure::chain(&**error).any(|error| error.is::<Status>())
+/// The status that a layer below has made.
+///
+/// One that has a cause, and no failure among its causes, is tonic's reading of a transport error: for a
+/// stream that was reset its code says what the server could have meant had it not answered before.
+fn of_layer<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    let status = chain(error).find_map(<dyn Error>::downcast_ref::<Status>)?;
+    let is_made = status.source().is_none() || Failure::of(status).is_some();
+    is_made.then_some(status)
+}
+
+/// For an unknown outcome only if the server has said it, or if it was made for an unknown outcome.
+fn may_keep_its_code(status: &Status, failure: &Failure) -> bool {
+    let by_itself = |own: &Failure| own.outcome().is_unknown() || own.source_ref().is_none();
+    !failure.outcome().is_unknown() || Failure::of(status).is_some_and(by_itself)
 }
 
 /// The code that says no more than is known.

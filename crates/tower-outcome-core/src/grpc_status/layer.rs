@@ -33,7 +33,8 @@ use crate::{BoxError, GrpcClassifier};
 ///
 /// # Codes
 ///
-/// What the server has said keeps its code. What has failed on this side has a code of gRPC's that says
+/// What the server has said keeps its code, and so does what a gRPC layer below has made, unless nobody can
+/// know what became of the call. What has failed on this side has a code of gRPC's that says
 /// no more than is known:
 ///
 /// | what happened | code |

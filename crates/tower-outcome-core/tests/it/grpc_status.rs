@@ -409,12 +409,64 @@ fn a_call_that_was_not_started_for_want_of_time_is_late() {
 fn a_status_that_a_layer_below_has_made_keeps_its_code_and_metadata() {
     let mut below = Status::aborted("not now");
     below.metadata_mut().insert("x-desk", "7".parse().unwrap());
-    let wrapped = Failure::new(OVERLOADED, Delivery::MaybeSent, below.clone());
+    let outcome = permanent(Reason::Rejected);
+    let wrapped = Failure::new(outcome, Delivery::NotSent, below.clone());
     for (error, has_failure) in [(below.into(), false), (wrapped.into(), true)] {
         let status = refused(Err(error));
         assert_eq!(status.code(), Code::Aborted);
         assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
         assert_eq!(Failure::of(&status).is_some(), has_failure);
+    }
+}
+
+/// Whoever sends again what is unavailable or was aborted would do it twice.
+#[test]
+fn a_status_that_a_layer_below_has_made_of_an_unknown_outcome_says_no_more_than_is_known() {
+    for (reason, code) in [
+        (Reason::Transport, Code::Unknown),
+        (Reason::Overloaded, Code::Unknown),
+        (Reason::TimedOut, Code::DeadlineExceeded),
+    ] {
+        for made in [Code::Unavailable, Code::ResourceExhausted, Code::Aborted] {
+            let mut below = Status::new(made, "not now");
+            below.metadata_mut().insert("x-desk", "7".parse().unwrap());
+            let error = Failure::new(unknown(reason), Delivery::MaybeSent, below);
+            let status = refused(Err(error.into()));
+            assert_eq!((status.code(), status.message()), (code, "not now"));
+            assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
+            assert_eq!(failure(&status).outcome(), unknown(reason));
+        }
+    }
+}
+
+/// What the server has said stays what the server has said, however often it is wrapped.
+#[test]
+fn a_status_of_the_server_keeps_its_code_through_another_layer() {
+    let fields = [("grpc-status", "14")];
+    let server = refused(answer(&fields, Frames::default(), Some(report(OVERLOADED))));
+    let status = refused(Err(
+        Failure::new(OVERLOADED, Delivery::Answered, server).into()
+    ));
+    assert_eq!(status.code(), Code::Unavailable);
+}
+
+/// tonic makes one of a stream that was reset, and its code is a guess.
+#[test]
+fn a_status_made_of_a_transport_error_is_no_word_of_the_server() {
+    for (outcome, code) in [
+        (unknown(Reason::ResponseBody), Code::Unknown),
+        (retryable(Reason::Transport), Code::Unavailable),
+        (permanent(Reason::Unrecognized), Code::Unknown),
+    ] {
+        for guess in [Code::Unavailable, Code::ResourceExhausted, Code::Cancelled] {
+            let mut reset = Status::new(guess, "stream reset");
+            reset.set_source(std::sync::Arc::new(std::io::Error::other("reset")));
+            let broken = Failure::new(outcome, Delivery::Answered, reset);
+            let response = told(answer(&[], Frames::failing(broken), None)).unwrap();
+            let status = next(&mut response.into_body()).unwrap().unwrap_err();
+            assert_eq!(status.code(), code, "{guess:?}");
+            assert_eq!(failure(&status).outcome(), outcome);
+        }
     }
 }
 
