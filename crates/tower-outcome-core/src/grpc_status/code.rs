@@ -2,7 +2,7 @@
 
 use std::{error::Error, sync::Arc};
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tonic::{Code, Status, metadata::MetadataMap};
 
 use crate::{
@@ -12,25 +12,23 @@ use crate::{
 
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
-/// The server's status, if the headers or trailers hold one, and what became of the call.
-pub(super) fn of_server(headers: &HeaderMap, report: &CallReport) -> Option<Status> {
-    // Whoever answers garbage must not bring tonic down, which expects base64 there.
-    let readable = headers.get(DETAILS).map(|value| {
+/// Drops what tonic cannot read: it expects base64 in the details, and panics at anything else, whatever
+/// the status is.
+pub(super) fn drop_unreadable(headers: &mut HeaderMap) {
+    let is_readable = |value: &HeaderValue| {
         let only = HeaderMap::from_iter([(DETAILS, value.clone())]);
         let details = MetadataMap::from_headers(only);
-        details
-            .get_bin(DETAILS.as_str())
-            .is_some_and(|details| details.to_bytes().is_ok())
-    });
-    let status = match readable {
-        Some(false) => {
-            let mut headers = headers.clone();
-            headers.remove(DETAILS);
-            Status::from_header_map(&headers)
-        }
-        Some(true) | None => Status::from_header_map(headers),
+        let details = details.get_bin(DETAILS.as_str());
+        details.is_some_and(|details| details.to_bytes().is_ok())
     };
-    status.map(|status| with_report(status, report))
+    if !headers.get_all(DETAILS).iter().all(is_readable) {
+        headers.remove(DETAILS);
+    }
+}
+
+/// The server's status, if the headers or trailers hold one, and what became of the call.
+pub(super) fn of_server(headers: &HeaderMap, report: &CallReport) -> Option<Status> {
+    Status::from_header_map(headers).map(|status| with_report(status, report))
 }
 
 /// What an answer amounts to that has no `grpc-status`: something in between has answered.

@@ -59,10 +59,11 @@ where
         let this = self.project();
         // ## Calling => (Done | Reading)
         if this.unread.is_none() {
-            let response = match ready!(this.inner.poll(cx)) {
+            let mut response = match ready!(this.inner.poll(cx)) {
                 Ok(response) => response,
                 Err(error) => return Poll::Ready(Err(code::of_error(error.into()))),
             };
+            code::drop_unreadable(response.headers_mut());
             let report = CallReport::of(response.extensions());
             let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
                 let judge = this
@@ -95,7 +96,10 @@ where
             None => Err(code::of_http(StatusCode::OK, &report)),
             Some(Err(error)) => Err(code::of_error(of_body(error.into(), report))),
             Some(Ok(frame)) => match frame.into_trailers() {
-                Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report)),
+                Ok(mut trailers) => {
+                    code::drop_unreadable(&mut trailers);
+                    Err(of_trailers(&trailers, response.headers(), &report))
+                }
                 // A message, so it was read to its end: there is why.
                 Err(message) => {
                     let judge = Some(Judge::Failed(report));

@@ -333,6 +333,52 @@ fn details_that_are_no_base64_are_left_out() {
 }
 
 #[test]
+fn details_that_are_no_base64_are_left_out_of_a_success_too() {
+    const DETAILS: &str = "grpc-status-details-bin";
+    for found in [
+        None,
+        Some(report(Outcome::Success)),
+        Some(report(OVERLOADED)),
+    ] {
+        for (details, kept) in [("!!!", false), ("%%%", false), ("AQID", true)] {
+            let fields = [("grpc-status", "0"), (DETAILS, details)];
+            // A failure that was found in a head without messages is told as one.
+            if found
+                .as_ref()
+                .is_none_or(|found| found.outcome().is_success())
+            {
+                let response = told(answer(&fields, Frames::default(), found.clone())).unwrap();
+                assert_eq!(response.headers().contains_key(DETAILS), kept);
+                let status = Status::from_header_map(response.headers()).unwrap();
+                assert_eq!(status.code(), Code::Ok);
+            }
+            let message = Frame::data(Bytes::from_static(b"order"));
+            let trailers = Frame::trailers(headers(&fields));
+            let frames = Frames::new([message, trailers]);
+            let mut body = told(answer(&[], frames, found.clone()))
+                .unwrap()
+                .into_body();
+            assert!(next(&mut body).unwrap().unwrap().is_data());
+            let trailers = next(&mut body).unwrap().unwrap().into_trailers().unwrap();
+            assert_eq!(trailers.contains_key(DETAILS), kept);
+            assert_eq!(trailers["grpc-status"], "0");
+        }
+    }
+}
+
+/// tonic looks at the first, and who knows which one the next version takes.
+#[test]
+fn details_of_which_one_is_no_base64_are_left_out() {
+    let mut answer = answer(&[("grpc-status", "0")], Frames::default(), None);
+    for details in ["AQID", "!!!"] {
+        let headers = answer.as_mut().unwrap().headers_mut();
+        headers.append("grpc-status-details-bin", details.parse().unwrap());
+    }
+    let response = told(answer).unwrap();
+    assert!(!response.headers().contains_key("grpc-status-details-bin"));
+}
+
+#[test]
 fn what_failed_on_this_side_has_a_code_that_says_no_more_than_is_known() {
     for (outcome, delivery, code) in [
         (
