@@ -6,7 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tonic::{Code, Status, metadata::MetadataMap};
 
 use crate::{
-    BoxError, CallReport, Failure, NotRetried, Outcome, Reason, classify::http_to_grpc,
+    BoxError, CallReport, Failure, NotRetried, Outcome, Reason,
+    classify::{grpc_status, http_to_grpc},
     failure::chain,
 };
 
@@ -27,13 +28,21 @@ pub(super) fn drop_unreadable(headers: &mut HeaderMap) {
 }
 
 /// The server's status, if the headers or trailers hold one, and what became of the call.
+///
+/// Its code is read as the classifier reads it: two statuses that contradict each other are UNKNOWN, where
+/// tonic takes the first.
 pub(super) fn of_server(headers: &HeaderMap, report: &CallReport) -> Option<Status> {
-    Status::from_header_map(headers).map(|status| with_report(status, report))
+    let code = of_number(grpc_status(headers)?);
+    let mut status = Status::from_header_map(headers)?;
+    if status.code() != code {
+        status = with_code(&status, code);
+    }
+    Some(with_report(status, report))
 }
 
 /// What an answer amounts to that has no `grpc-status`: something in between has answered.
 pub(super) fn of_http(http: StatusCode, report: &CallReport) -> Status {
-    let code = i32::try_from(http_to_grpc(http)).map_or(Code::Unknown, Code::from_i32);
+    let code = of_number(http_to_grpc(http));
     let message = match http {
         StatusCode::OK => "the answer has no grpc-status".to_owned(),
         other => format!("the answer has no grpc-status, and HTTP status {other}"),
@@ -51,15 +60,21 @@ pub(super) fn of_error(error: BoxError) -> Status {
     let mut status = match of_layer(&*error) {
         // Some layer below speaks gRPC too, and knows better.
         Some(below) if may_keep_its_code(below, failure) => return Status::from_error(error),
-        Some(below) => {
-            let details = below.details().to_vec().into();
-            let metadata = below.metadata().clone();
-            Status::with_details_and_metadata(code, below.message(), details, metadata)
-        }
+        Some(below) => with_code(below, code),
         None => Status::new(code, error.to_string()),
     };
     status.set_source(Arc::from(error));
     status
+}
+
+fn of_number(code: u32) -> Code {
+    i32::try_from(code).map_or(Code::Unknown, Code::from_i32)
+}
+
+fn with_code(status: &Status, code: Code) -> Status {
+    let details = status.details().to_vec().into();
+    let metadata = status.metadata().clone();
+    Status::with_details_and_metadata(code, status.message(), details, metadata)
 }
 
 fn with_report(mut status: Status, report: &CallReport) -> Status {

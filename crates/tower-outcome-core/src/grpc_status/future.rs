@@ -8,9 +8,9 @@ use std::{
 };
 
 use http::{HeaderMap, Response, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
-use tonic::{Status, metadata::MetadataMap};
+use tonic::{Code, Status, metadata::MetadataMap};
 
 use super::{GrpcStatusBody, code, judge::Judge};
 use crate::{BoxError, CallReport, Failure};
@@ -74,8 +74,14 @@ where
                     response.map(|body| GrpcStatusBody::new(None, body, judge))
                 ));
             };
-            if let Some(status) = code::of_server(response.headers(), report) {
-                return Poll::Ready(Err(status));
+            match code::of_server(response.headers(), report) {
+                Some(status) if status.code() == Code::Ok => {
+                    return Poll::Ready(Ok(
+                        response.map(|body| GrpcStatusBody::new(None, body, None))
+                    ));
+                }
+                Some(status) => return Poll::Ready(Err(status)),
+                None => {}
             }
             if response.status() != StatusCode::OK {
                 let status = code::of_http(response.status(), report);
@@ -98,7 +104,13 @@ where
             Some(Ok(frame)) => match frame.into_trailers() {
                 Ok(mut trailers) => {
                     code::drop_unreadable(&mut trailers);
-                    Err(of_trailers(&trailers, response.headers(), &report))
+                    let status = of_trailers(&trailers, response.headers(), &report);
+                    if status.code() == Code::Ok {
+                        let trailers = Some(Frame::trailers(trailers));
+                        Ok(response.map(|body| GrpcStatusBody::new(trailers, body, None)))
+                    } else {
+                        Err(status)
+                    }
                 }
                 // A message, so it was read to its end: there is why.
                 Err(message) => {

@@ -301,6 +301,57 @@ fn a_status_after_a_message_says_what_became_of_the_call() {
     }
 }
 
+/// An error of code `OK` is a success to many a caller.
+#[test]
+fn two_statuses_that_contradict_each_other_are_an_unknown_status_wherever_they_are() {
+    let outcome = unknown(Reason::ServerError);
+    for pair in [["0", "14"], ["14", "0"], ["3", "13"]] {
+        let fields = pair.map(|status| ("grpc-status", status));
+        let twice = || {
+            let mut twice = HeaderMap::new();
+            for (name, value) in fields {
+                twice.append(name, value.parse().unwrap());
+            }
+            twice
+        };
+        let message = || Frame::data(Bytes::from_static(b"order"));
+        let mut in_head = answer(&[], Frames::default(), Some(report(outcome)));
+        *in_head.as_mut().unwrap().headers_mut() = twice();
+        let before = Frames::new([Frame::trailers(twice())]);
+        let before = answer(&[], before, Some(report(outcome)));
+        for told in [refused(in_head), refused(before)] {
+            assert_eq!(told.code(), Code::Unknown, "{pair:?}");
+            assert_eq!(failure(&told).outcome(), outcome);
+        }
+        for found in [None, Some(report(Outcome::Success)), Some(report(outcome))] {
+            let frames = Frames::new([message(), Frame::trailers(twice())]);
+            let mut body = told(answer(&[], frames, found)).unwrap().into_body();
+            assert!(next(&mut body).unwrap().unwrap().is_data());
+            let told = next(&mut body).unwrap().unwrap_err();
+            assert_eq!(told.code(), Code::Unknown, "{pair:?}");
+            assert_eq!(failure(&told).outcome(), outcome);
+        }
+    }
+}
+
+/// Who has called it one has its own reasons, and they are in the report.
+#[test]
+fn a_success_that_a_layer_below_has_called_a_failure_is_no_error_of_code_ok() {
+    let found = || Some(report(permanent(Reason::Rejected)));
+    let ok = [("grpc-status", "0")];
+    let response = told(answer(&ok, Frames::default(), found())).unwrap();
+    assert_eq!(response.headers()["grpc-status"], "0");
+    let kept = CallReport::of(response.extensions()).unwrap();
+    assert_eq!(kept.outcome(), permanent(Reason::Rejected));
+    assert!(response.body().is_end_stream());
+
+    let frames = Frames::new([Frame::trailers(headers(&ok))]);
+    let mut body = told(answer(&[], frames, found())).unwrap().into_body();
+    let trailers = next(&mut body).unwrap().unwrap().into_trailers().unwrap();
+    assert_eq!(trailers["grpc-status"], "0");
+    assert!(next(&mut body).is_none());
+}
+
 #[test]
 fn the_trailers_of_a_success_pass_untouched() {
     let trailers = headers(&[("grpc-status", "0"), ("x-desk", "7")]);
