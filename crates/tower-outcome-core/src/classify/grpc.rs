@@ -90,6 +90,13 @@ impl GrpcClassifier {
         GrpcClassifierBuilder::default()
     }
 
+    /// What a response says that ends without a status: the server's answer is lost.
+    pub(crate) const LOST: Answer = Answer::Unclear {
+        reason: Reason::ResponseBody,
+        after: None,
+        transient: false,
+    };
+
     /// What the status in a header map says, if there is one.
     pub(crate) fn status(&self, headers: &HeaderMap) -> Option<Answer> {
         Some(self.code(grpc_status(headers)?, headers))
@@ -219,12 +226,7 @@ impl Classify for GrpcClassifier {
             BodySeen::Began | BodySeen::TooLarge => Answer::Applied,
             BodySeen::Whole { trailers, .. } => trailers
                 .and_then(|trailers| self.status(trailers))
-                // A response that ends without a status: the server's answer is lost.
-                .unwrap_or(Answer::Unclear {
-                    reason: Reason::ResponseBody,
-                    after: None,
-                    transient: false,
-                }),
+                .unwrap_or(Self::LOST),
             BodySeen::Failed => {
                 return Decision::new(self.broken_body(call, attempt), Delivery::Answered);
             }

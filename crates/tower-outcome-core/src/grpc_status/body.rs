@@ -88,8 +88,8 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_over = self.first.is_none() && self.rest.is_end_stream();
-        is_over && !matches!(self.judge, Some(Judge::Failed(_)))
+        // Where no status has come there is one to be told yet.
+        self.first.is_none() && self.judge.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tonic::{Code, Status, metadata::MetadataMap};
 
 use super::{GrpcStatusBody, code, judge::Judge};
-use crate::{BoxError, CallReport, Failure};
+use crate::{BoxError, CallReport, Failure, classify::grpc_status};
 
 pin_project! {
     /// The response future of [`GrpcStatus`](super::GrpcStatus).
@@ -66,9 +66,11 @@ where
             code::drop_unreadable(response.headers_mut());
             let report = CallReport::of(response.extensions());
             let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
+                // Where the head has the status, nothing follows.
                 let judge = this
                     .judge
                     .take()
+                    .filter(|_| grpc_status(response.headers()).is_none())
                     .map(|judge| judge.with_report(report.cloned()));
                 return Poll::Ready(Ok(
                     response.map(|body| GrpcStatusBody::new(None, body, judge))

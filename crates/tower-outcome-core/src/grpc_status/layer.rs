@@ -55,7 +55,7 @@ use crate::{BoxError, GrpcClassifier};
 /// A success passes as it is, with what it carries: after a retry, generated code hands a
 /// [`CallReport`](crate::CallReport) on in the extensions of its `Response`. Messages pass one by one. A
 /// status that follows them comes too late for any layer below to act upon, so it is judged here, by
-/// [`classifier`](Self::classifier); and where a layer below has found that the call did not succeed, the
+/// [`classifier`](Self::classifier), and so is an answer that ends without a status; and where a layer below has found that the call did not succeed, the
 /// first frame of the body is awaited.
 #[derive(Clone, Debug, Default)]
 pub struct GrpcStatusLayer {

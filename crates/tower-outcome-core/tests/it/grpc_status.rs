@@ -301,6 +301,50 @@ fn a_status_after_a_message_says_what_became_of_the_call() {
     }
 }
 
+/// It looks whole to whoever counts messages.
+#[test]
+fn an_answer_that_ends_without_a_status_is_lost() {
+    let outcome = unknown(Reason::ResponseBody);
+    for found in [None, Some(report(Outcome::Success))] {
+        for messages in [0, 2] {
+            for trailers in [None, Some(headers(&[("x-desk", "7")]))] {
+                let message = |_| Frame::data(Bytes::from_static(b"order"));
+                let end = trailers.map(Frame::trailers);
+                let frames = Frames::new((0..messages).map(message).chain(end));
+                let mut body = told(answer(&[], frames, found.clone()))
+                    .unwrap()
+                    .into_body();
+                for _ in 0..messages {
+                    assert!(next(&mut body).unwrap().unwrap().is_data());
+                }
+                // Or nobody would ask what is left to be told.
+                assert!(!body.is_end_stream());
+                let status = next(&mut body).unwrap().unwrap_err();
+                assert_eq!(status.code(), Code::Unknown);
+                let failure = failure(&status);
+                assert_eq!(
+                    (failure.outcome(), failure.delivery()),
+                    (outcome, Delivery::Answered)
+                );
+                let attempts = found.as_ref().map_or(1, CallReport::attempts);
+                assert_eq!(failure.report().unwrap().attempts(), attempts);
+                assert!(next(&mut body).is_none() && body.is_end_stream());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_success_in_the_head_ends_without_any_trailers() {
+    for found in [None, Some(report(Outcome::Success))] {
+        let fields = [("grpc-status", "0")];
+        let response = told(answer(&fields, Frames::default(), found)).unwrap();
+        let mut body = response.into_body();
+        assert!(body.is_end_stream());
+        assert!(next(&mut body).is_none());
+    }
+}
+
 /// An error of code `OK` is a success to many a caller.
 #[test]
 fn two_statuses_that_contradict_each_other_are_an_unknown_status_wherever_they_are() {
