@@ -59,19 +59,26 @@ where
         let this = self.project();
         // ## Calling => (Done | Reading)
         if this.unread.is_none() {
-            let mut response = match ready!(this.inner.poll(cx)) {
+            let response = match ready!(this.inner.poll(cx)) {
                 Ok(response) => response,
                 Err(error) => return Poll::Ready(Err(code::of_error(error.into()))),
             };
-            code::drop_unreadable(response.headers_mut());
-            let report = CallReport::of(response.extensions());
-            let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
+            let (mut head, body) = response.into_parts();
+            code::drop_unreadable(&mut head.headers);
+            let report = match CallReport::of(&head.extensions) {
+                Some(report) => Some(report.clone()),
+                // Nobody below has looked at it.
+                None => this.judge.as_ref().and_then(|judge| judge.of_head(&head)),
+            };
+            let response = Response::from_parts(head, body);
+            let failed = |report: &&CallReport| !report.outcome().is_success();
+            let Some(report) = report.as_ref().filter(failed) else {
                 // Where the head has the status, nothing follows.
                 let judge = this
                     .judge
                     .take()
                     .filter(|_| grpc_status(response.headers()).is_none())
-                    .map(|judge| judge.with_report(report.cloned()));
+                    .map(|judge| judge.with_report(report));
                 return Poll::Ready(Ok(
                     response.map(|body| GrpcStatusBody::new(None, body, judge))
                 ));

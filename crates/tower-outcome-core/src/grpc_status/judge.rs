@@ -1,11 +1,11 @@
 //! What a status amounts to that comes after the messages.
 
-use http::{HeaderMap, StatusCode, request};
+use http::{HeaderMap, StatusCode, request, response};
 use tonic::{Code, Status};
 
 use super::code;
 use crate::{
-    Answer, Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Repeatable,
+    Answer, Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Repeatable, Verdict,
 };
 
 /// Judges the end of an answer.
@@ -38,6 +38,28 @@ impl Judge {
             *report = before;
         }
         self
+    }
+
+    /// What became of a call whose head says that it has failed.
+    pub(super) fn of_head(&self, head: &response::Parts) -> Option<CallReport> {
+        let Self::Undecided {
+            classifier, call, ..
+        } = self
+        else {
+            return None;
+        };
+        match classifier.response(call, Attempt::FIRST, head) {
+            Verdict::Decided(decision) if !decision.outcome.is_success() => {
+                let repeatable = call.repeatable();
+                Some(CallReport::new(
+                    decision.outcome,
+                    decision.delivery,
+                    repeatable,
+                ))
+            }
+            // Or what is read of it tells.
+            _ => None,
+        }
     }
 
     /// The status of an answer that ends in failure.

@@ -78,8 +78,8 @@ impl GrpcStatusLayer {
         Self::default()
     }
 
-    /// Judges what comes after the messages of an answer as Retry would have done; it should have the
-    /// same classifier.
+    /// Judges what comes after the messages of an answer as Retry would have done, and without Retry the
+    /// head too; both should have the same classifier.
     #[must_use]
     pub fn classifier(mut self, classifier: GrpcClassifier) -> Self {
         self.classifier = classifier;

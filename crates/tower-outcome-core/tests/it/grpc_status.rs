@@ -202,11 +202,31 @@ fn a_success_and_its_report_pass_untouched() {
     }
 }
 
+/// Such as in a stack without Retry.
 #[test]
-fn an_answer_that_nobody_has_looked_at_passes_untouched() {
-    let fields = [("grpc-status", "14")];
-    let response = told(answer(&fields, Frames::default(), None)).unwrap();
-    assert_eq!(response.headers()["grpc-status"], "14");
+fn a_status_in_a_head_that_nobody_has_looked_at_says_what_became_of_the_call() {
+    for (code, outcome) in [
+        (Code::Unavailable, OVERLOADED),
+        (Code::InvalidArgument, permanent(Reason::Rejected)),
+        (Code::Unauthenticated, permanent(Reason::AuthRejected)),
+    ] {
+        let number = (code as u32).to_string();
+        let fields = [("grpc-status", number.as_str()), ("x-desk", "7")];
+        let status = refused(answer(&fields, Frames::default(), None));
+        assert_eq!(status.code(), code);
+        assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
+        let failure = failure(&status);
+        assert_eq!(
+            (failure.outcome(), failure.delivery()),
+            (outcome, Delivery::Answered)
+        );
+        assert_eq!(failure.report().unwrap().attempts(), 1);
+    }
+    let mut bare = answer(&[], Frames::default(), None);
+    *bare.as_mut().unwrap().status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+    let status = refused(bare);
+    assert_eq!(status.code(), Code::Unavailable);
+    assert_eq!(failure(&status).outcome(), OVERLOADED);
 }
 
 #[test]
