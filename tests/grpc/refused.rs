@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use futures_util::stream;
+use tonic::Code;
 use tower_outcome::{CallReport, Delivery, NotRetried, Outcome, ReplayLayer};
 use tower_outcome_desk::{PlaceRequest, WatchRequest};
 use tower_outcome_testkit::raw::{Connection, Server, frame};
@@ -120,47 +121,69 @@ async fn a_refused_stream_of_messages_that_was_not_kept_is_not_sent_again() {
     }
 }
 
+/// Answers a call with a head and so many messages, and resets the stream when they are read.
+async fn reset_an_answer(mut conn: Connection, messages: usize, reason: u32) -> io::Result<()> {
+    conn.start_http2(&[]).await?;
+    let stream = read(&mut conn).await?;
+    let head = [(":status", "200"), ("content-type", "application/grpc")];
+    let mut answer = frame::headers(stream, &head, false);
+    for _ in 0..messages {
+        answer.extend(frame::data(stream, EMPTY, false));
+    }
+    conn.write_all(&answer).await?;
+    // The client has read all of it by then.
+    conn.write_all(&frame::ping(*b"in order")).await?;
+    loop {
+        let frame = conn.read_frame().await?;
+        let frame = frame.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if frame.kind == frame::PING && frame.flags & frame::ACK != 0 {
+            break;
+        }
+    }
+    conn.write_all(&frame::rst_stream(stream, reason)).await?;
+    conn.drain().await;
+    Ok(())
+}
+
 /// The trap: the code says that the server did not look at the stream, and it has answered it.
 #[tokio::test]
 async fn a_stream_that_is_refused_after_its_first_message_is_not_sent_again() {
-    let server = Server::start(|mut conn| async move {
-        conn.start_http2(&[]).await?;
-        let stream = read(&mut conn).await?;
-        let head = [(":status", "200"), ("content-type", "application/grpc")];
-        let mut answer = frame::headers(stream, &head, false);
-        answer.extend(frame::data(stream, EMPTY, false));
-        conn.write_all(&answer).await?;
-        // The client has read all of it by then.
-        conn.write_all(&frame::ping(*b"in order")).await?;
-        loop {
-            let frame = conn
-                .read_frame()
-                .await?
-                .ok_or(io::ErrorKind::UnexpectedEof)?;
-            if frame.kind == frame::PING && frame.flags & frame::ACK != 0 {
-                break;
-            }
+    for reason in [frame::REFUSED_STREAM, frame::ENHANCE_YOUR_CALM] {
+        let server = Server::start(move |conn| reset_an_answer(conn, 1, reason)).unwrap();
+        let watch = WatchRequest::default();
+        let events = within(orders(url(&server)).watch(watch)).await.unwrap();
+        let mut events = events.into_inner();
+        // A reset may overtake what has not been read.
+        let mut message = within(events.message()).await;
+        if matches!(message, Ok(Some(_))) {
+            message = within(events.message()).await;
         }
-        conn.write_all(&frame::rst_stream(stream, frame::REFUSED_STREAM))
-            .await?;
-        conn.drain().await;
-        Ok(())
-    });
-    let server = server.unwrap();
-    let watch = WatchRequest::default();
-    let events = within(orders(url(&server)).watch(watch)).await.unwrap();
-    let mut events = events.into_inner();
-    let mut seen = 0;
-    let status = loop {
-        match within(events.message()).await {
-            Ok(Some(_)) => seen += 1,
-            Ok(None) => panic!("ended well"),
-            Err(status) => break status,
+        let status = message.unwrap_err();
+        assert_eq!(status.code(), Code::Unknown);
+        let failure = failure(&status);
+        assert!(failure.outcome().is_unknown(), "{failure}");
+        assert_eq!(failure.delivery(), Delivery::Answered);
+        assert_eq!(server.requests(), 1);
+    }
+}
+
+/// Nor does an order that was answered, if only with a head.
+#[tokio::test]
+async fn an_order_that_is_refused_after_the_head_of_its_answer_is_unknown_by_its_code_too() {
+    for messages in [0, 1] {
+        for reason in [frame::REFUSED_STREAM, frame::ENHANCE_YOUR_CALM] {
+            let server = Server::start(move |conn| reset_an_answer(conn, messages, reason));
+            let server = server.unwrap();
+            let status = within(orders(url(&server)).place(place()))
+                .await
+                .unwrap_err();
+            assert_eq!(status.code(), Code::Unknown);
+            let failure = failure(&status);
+            assert!(failure.outcome().is_unknown(), "{failure}");
+            assert_eq!(failure.delivery(), Delivery::Answered);
+            assert_eq!(server.requests(), 1);
         }
-    };
-    assert!(seen <= 1);
-    assert!(Delivery::of(&status) >= Delivery::MaybeSent);
-    assert_eq!(server.requests(), 1);
+    }
 }
 
 #[tokio::test]
@@ -176,6 +199,6 @@ async fn a_call_that_waits_for_its_turn_is_bounded_all_the_same() {
     let status = within(orders(url(&server)).place(request))
         .await
         .unwrap_err();
-    assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+    assert_eq!(status.code(), Code::DeadlineExceeded);
     assert!(!failure(&status).outcome().is_success());
 }

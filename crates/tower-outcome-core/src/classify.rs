@@ -11,7 +11,7 @@ mod http_status;
 mod rule;
 
 #[cfg(feature = "tonic")]
-pub(crate) use self::grpc::http_to_grpc;
+pub(crate) use self::grpc::{grpc_status, http_to_grpc};
 pub use self::{
     grpc::{GrpcCall, GrpcClassifier, GrpcClassifierBuilder},
     http_status::{HttpCall, HttpClassifier, HttpClassifierBuilder, RepeatableMethods},

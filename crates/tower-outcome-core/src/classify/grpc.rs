@@ -90,22 +90,16 @@ impl GrpcClassifier {
         GrpcClassifierBuilder::default()
     }
 
+    /// What a response says that ends without a status: the server's answer is lost.
+    pub(crate) const LOST: Answer = Answer::Unclear {
+        reason: Reason::ResponseBody,
+        after: None,
+        transient: false,
+    };
+
     /// What the status in a header map says, if there is one.
     pub(crate) fn status(&self, headers: &HeaderMap) -> Option<Answer> {
-        let mut values = headers.get_all("grpc-status").iter();
-        let value = values.next()?;
-        // A status that is not a number is UNKNOWN, as gRPC's own clients read it, and so are two that
-        // contradict each other.
-        let agreed = values.all(|other| other == value);
-        let code = value
-            .to_str()
-            .ok()
-            .filter(|_| agreed)
-            // Checked because `parse` takes a sign.
-            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(UNKNOWN);
-        Some(self.code(code, headers))
+        Some(self.code(grpc_status(headers)?, headers))
     }
 
     fn code(&self, code: u32, headers: &HeaderMap) -> Answer {
@@ -143,6 +137,25 @@ impl GrpcClassifier {
             _ => Answer::Rejected { reason },
         }
     }
+}
+
+/// The status code in a header map, if there is one.
+///
+/// A status that is not the one way to write a number is UNKNOWN, as gRPC's own clients read it, and so are
+/// two that contradict each other.
+pub(crate) fn grpc_status(headers: &HeaderMap) -> Option<u32> {
+    let mut values = headers.get_all("grpc-status").iter();
+    let value = values.next()?;
+    let agreed = values.all(|other| other == value);
+    let code = value
+        .to_str()
+        .ok()
+        .filter(|_| agreed)
+        // Checked because `parse` takes a sign and zeros in front.
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|text| *text == "0" || !text.starts_with('0'))
+        .and_then(|text| text.parse().ok());
+    Some(code.unwrap_or(UNKNOWN))
 }
 
 /// Something in between answered in gRPC's stead.
@@ -213,12 +226,7 @@ impl Classify for GrpcClassifier {
             BodySeen::Began | BodySeen::TooLarge => Answer::Applied,
             BodySeen::Whole { trailers, .. } => trailers
                 .and_then(|trailers| self.status(trailers))
-                // A response that ends without a status: the server's answer is lost.
-                .unwrap_or(Answer::Unclear {
-                    reason: Reason::ResponseBody,
-                    after: None,
-                    transient: false,
-                }),
+                .unwrap_or(Self::LOST),
             BodySeen::Failed => {
                 return Decision::new(self.broken_body(call, attempt), Delivery::Answered);
             }

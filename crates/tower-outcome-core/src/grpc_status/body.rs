@@ -17,7 +17,8 @@ pin_project! {
     /// A response body that ends with a [`tonic::Status`] where the call fails, with what is known of the
     /// call in it.
     ///
-    /// Messages and the trailers of a success pass untouched; `size_hint` and `is_end_stream` are those of
+    /// Messages and the trailers of a success pass untouched, but for details that are no base64, at which
+    /// tonic panics; `size_hint` and `is_end_stream` are those of
     /// the inner body.
     pub struct GrpcStatusBody<B: Body> {
         // A frame that was looked at. Not pinned: it is moved out.
@@ -53,17 +54,20 @@ where
         if let Some(frame) = this.first.take() {
             return Poll::Ready(Some(Ok(frame)));
         }
-        let Some(frame) = ready!(this.rest.poll_frame(cx)) else {
+        let Some(mut frame) = ready!(this.rest.poll_frame(cx)) else {
             // Once: the next time there is nobody to ask.
             let judge = this.judge.take();
             let failed = judge.and_then(|judge| judge.of_end());
             return Poll::Ready(failed.map(Err));
         };
-        let failed = match &frame {
-            Ok(frame) => frame
-                .trailers_ref()
-                .and_then(|trailers| this.judge.as_ref()?.of_trailers(trailers)),
-            Err(_) => None,
+        let failed = match frame.as_mut().ok().and_then(Frame::trailers_mut) {
+            Some(trailers) => {
+                code::drop_unreadable(trailers);
+                this.judge
+                    .as_ref()
+                    .and_then(|judge| judge.of_trailers(trailers))
+            }
+            None => None,
         };
         Poll::Ready(Some(match (failed, frame) {
             (Some(status), _) => {
@@ -84,8 +88,8 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_over = self.first.is_none() && self.rest.is_end_stream();
-        is_over && !matches!(self.judge, Some(Judge::Failed(_)))
+        // Where no status has come there is one to be told yet.
+        self.first.is_none() && self.judge.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -8,12 +8,12 @@ use std::{
 };
 
 use http::{HeaderMap, Response, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
-use tonic::{Status, metadata::MetadataMap};
+use tonic::{Code, Status, metadata::MetadataMap};
 
 use super::{GrpcStatusBody, code, judge::Judge};
-use crate::{BoxError, CallReport, Failure};
+use crate::{BoxError, CallReport, Failure, classify::grpc_status};
 
 pin_project! {
     /// The response future of [`GrpcStatus`](super::GrpcStatus).
@@ -63,18 +63,34 @@ where
                 Ok(response) => response,
                 Err(error) => return Poll::Ready(Err(code::of_error(error.into()))),
             };
-            let report = CallReport::of(response.extensions());
-            let Some(report) = report.filter(|report| !report.outcome().is_success()) else {
+            let (mut head, body) = response.into_parts();
+            code::drop_unreadable(&mut head.headers);
+            let report = match CallReport::of(&head.extensions) {
+                Some(report) => Some(report.clone()),
+                // Nobody below has looked at it.
+                None => this.judge.as_ref().and_then(|judge| judge.of_head(&head)),
+            };
+            let response = Response::from_parts(head, body);
+            let failed = |report: &&CallReport| !report.outcome().is_success();
+            let Some(report) = report.as_ref().filter(failed) else {
+                // Where the head has the status, nothing follows.
                 let judge = this
                     .judge
                     .take()
-                    .map(|judge| judge.with_report(report.cloned()));
+                    .filter(|_| grpc_status(response.headers()).is_none())
+                    .map(|judge| judge.with_report(report));
                 return Poll::Ready(Ok(
                     response.map(|body| GrpcStatusBody::new(None, body, judge))
                 ));
             };
-            if let Some(status) = code::of_server(response.headers(), report) {
-                return Poll::Ready(Err(status));
+            match code::of_server(response.headers(), report) {
+                Some(status) if status.code() == Code::Ok => {
+                    return Poll::Ready(Ok(
+                        response.map(|body| GrpcStatusBody::new(None, body, None))
+                    ));
+                }
+                Some(status) => return Poll::Ready(Err(status)),
+                None => {}
             }
             if response.status() != StatusCode::OK {
                 let status = code::of_http(response.status(), report);
@@ -95,7 +111,16 @@ where
             None => Err(code::of_http(StatusCode::OK, &report)),
             Some(Err(error)) => Err(code::of_error(of_body(error.into(), report))),
             Some(Ok(frame)) => match frame.into_trailers() {
-                Ok(trailers) => Err(of_trailers(&trailers, response.headers(), &report)),
+                Ok(mut trailers) => {
+                    code::drop_unreadable(&mut trailers);
+                    let status = of_trailers(&trailers, response.headers(), &report);
+                    if status.code() == Code::Ok {
+                        let trailers = Some(Frame::trailers(trailers));
+                        Ok(response.map(|body| GrpcStatusBody::new(trailers, body, None)))
+                    } else {
+                        Err(status)
+                    }
+                }
                 // A message, so it was read to its end: there is why.
                 Err(message) => {
                     let judge = Some(Judge::Failed(report));

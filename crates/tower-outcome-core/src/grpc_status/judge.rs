@@ -1,10 +1,12 @@
 //! What a status amounts to that comes after the messages.
 
-use http::{HeaderMap, StatusCode, request};
+use http::{HeaderMap, StatusCode, request, response};
 use tonic::{Code, Status};
 
 use super::code;
-use crate::{Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Repeatable};
+use crate::{
+    Answer, Attempt, CallReport, Classify, Delivery, GrpcCall, GrpcClassifier, Repeatable, Verdict,
+};
 
 /// Judges the end of an answer.
 #[derive(Clone, Debug)]
@@ -38,37 +40,64 @@ impl Judge {
         self
     }
 
+    /// What became of a call whose head says that it has failed.
+    pub(super) fn of_head(&self, head: &response::Parts) -> Option<CallReport> {
+        let Self::Undecided {
+            classifier, call, ..
+        } = self
+        else {
+            return None;
+        };
+        match classifier.response(call, Attempt::FIRST, head) {
+            Verdict::Decided(decision) if !decision.outcome.is_success() => {
+                let repeatable = call.repeatable();
+                Some(CallReport::new(
+                    decision.outcome,
+                    decision.delivery,
+                    repeatable,
+                ))
+            }
+            // Or what is read of it tells.
+            _ => None,
+        }
+    }
+
     /// The status of an answer that ends in failure.
     pub(super) fn of_trailers(&self, trailers: &HeaderMap) -> Option<Status> {
-        let (classifier, call, before) = match self {
-            Self::Undecided {
-                classifier,
-                call,
-                report,
-            } => (classifier, call, report),
+        let report = match self {
+            Self::Undecided { classifier, .. } => self.judged(classifier.status(trailers))?,
             Self::Failed(report) => return of_failed(trailers, report),
         };
-        let repeatable: Repeatable = call.repeatable();
-        let answer = classifier.status(trailers)?;
-        let outcome = answer.decide(repeatable, Attempt::FIRST).outcome;
-        if outcome.is_success() {
-            return None;
-        }
-        let report = CallReport::new(outcome, Delivery::Answered, repeatable);
-        let report = match before {
-            Some(before) => report.with_attempts(before.attempts(), before.waited()),
-            None => report,
-        };
-        code::of_server(trailers, &report)
+        code::of_server(trailers, &report).or_else(|| Some(code::of_http(StatusCode::OK, &report)))
     }
 
     /// The status of an answer that ends without any.
     pub(super) fn of_end(&self) -> Option<Status> {
         match self {
-            // What it meant to say is left to the caller's decoder.
-            Self::Undecided { .. } => None,
+            Self::Undecided { .. } => {
+                let report = self.judged(None)?;
+                Some(code::of_http(StatusCode::OK, &report))
+            }
             Self::Failed(report) => Some(code::of_http(StatusCode::OK, report)),
         }
+    }
+
+    /// What became of a call whose answer ends so, if it is no success.
+    fn judged(&self, answer: Option<Answer>) -> Option<CallReport> {
+        let Self::Undecided { call, report, .. } = self else {
+            return None;
+        };
+        let repeatable: Repeatable = call.repeatable();
+        let answer = answer.unwrap_or(GrpcClassifier::LOST);
+        let outcome = answer.decide(repeatable, Attempt::FIRST).outcome;
+        if outcome.is_success() {
+            return None;
+        }
+        let judged = CallReport::new(outcome, Delivery::Answered, repeatable);
+        Some(match report {
+            Some(before) => judged.with_attempts(before.attempts(), before.waited()),
+            None => judged,
+        })
     }
 }
 

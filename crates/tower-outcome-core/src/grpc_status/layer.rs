@@ -33,7 +33,8 @@ use crate::{BoxError, GrpcClassifier};
 ///
 /// # Codes
 ///
-/// What the server has said keeps its code. What has failed on this side has a code of gRPC's that says
+/// What the server has said keeps its code, and so does what a gRPC layer below has made, unless nobody can
+/// know what became of the call. What has failed on this side has a code of gRPC's that says
 /// no more than is known:
 ///
 /// | what happened | code |
@@ -54,7 +55,7 @@ use crate::{BoxError, GrpcClassifier};
 /// A success passes as it is, with what it carries: after a retry, generated code hands a
 /// [`CallReport`](crate::CallReport) on in the extensions of its `Response`. Messages pass one by one. A
 /// status that follows them comes too late for any layer below to act upon, so it is judged here, by
-/// [`classifier`](Self::classifier); and where a layer below has found that the call did not succeed, the
+/// [`classifier`](Self::classifier), and so is an answer that ends without a status; and where a layer below has found that the call did not succeed, the
 /// first frame of the body is awaited.
 #[derive(Clone, Debug, Default)]
 pub struct GrpcStatusLayer {
@@ -77,8 +78,8 @@ impl GrpcStatusLayer {
         Self::default()
     }
 
-    /// Judges what comes after the messages of an answer as Retry would have done; it should have the
-    /// same classifier.
+    /// Judges what comes after the messages of an answer as Retry would have done, and without Retry the
+    /// head too; both should have the same classifier.
     #[must_use]
     pub fn classifier(mut self, classifier: GrpcClassifier) -> Self {
         self.classifier = classifier;

@@ -112,6 +112,9 @@ fn a_status_that_is_not_a_number_is_the_unknown_status() {
         "+0",
         "+14",
         "4294967296",
+        "00",
+        "014",
+        "03",
         "0 0",
         "\u{e9}",
     ];

@@ -202,11 +202,31 @@ fn a_success_and_its_report_pass_untouched() {
     }
 }
 
+/// Such as in a stack without Retry.
 #[test]
-fn an_answer_that_nobody_has_looked_at_passes_untouched() {
-    let fields = [("grpc-status", "14")];
-    let response = told(answer(&fields, Frames::default(), None)).unwrap();
-    assert_eq!(response.headers()["grpc-status"], "14");
+fn a_status_in_a_head_that_nobody_has_looked_at_says_what_became_of_the_call() {
+    for (code, outcome) in [
+        (Code::Unavailable, OVERLOADED),
+        (Code::InvalidArgument, permanent(Reason::Rejected)),
+        (Code::Unauthenticated, permanent(Reason::AuthRejected)),
+    ] {
+        let number = (code as u32).to_string();
+        let fields = [("grpc-status", number.as_str()), ("x-desk", "7")];
+        let status = refused(answer(&fields, Frames::default(), None));
+        assert_eq!(status.code(), code);
+        assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
+        let failure = failure(&status);
+        assert_eq!(
+            (failure.outcome(), failure.delivery()),
+            (outcome, Delivery::Answered)
+        );
+        assert_eq!(failure.report().unwrap().attempts(), 1);
+    }
+    let mut bare = answer(&[], Frames::default(), None);
+    *bare.as_mut().unwrap().status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+    let status = refused(bare);
+    assert_eq!(status.code(), Code::Unavailable);
+    assert_eq!(failure(&status).outcome(), OVERLOADED);
 }
 
 #[test]
@@ -301,6 +321,101 @@ fn a_status_after_a_message_says_what_became_of_the_call() {
     }
 }
 
+/// It looks whole to whoever counts messages.
+#[test]
+fn an_answer_that_ends_without_a_status_is_lost() {
+    let outcome = unknown(Reason::ResponseBody);
+    for found in [None, Some(report(Outcome::Success))] {
+        for messages in [0, 2] {
+            for trailers in [None, Some(headers(&[("x-desk", "7")]))] {
+                let message = |_| Frame::data(Bytes::from_static(b"order"));
+                let end = trailers.map(Frame::trailers);
+                let frames = Frames::new((0..messages).map(message).chain(end));
+                let mut body = told(answer(&[], frames, found.clone()))
+                    .unwrap()
+                    .into_body();
+                for _ in 0..messages {
+                    assert!(next(&mut body).unwrap().unwrap().is_data());
+                }
+                // Or nobody would ask what is left to be told.
+                assert!(!body.is_end_stream());
+                let status = next(&mut body).unwrap().unwrap_err();
+                assert_eq!(status.code(), Code::Unknown);
+                let failure = failure(&status);
+                assert_eq!(
+                    (failure.outcome(), failure.delivery()),
+                    (outcome, Delivery::Answered)
+                );
+                let attempts = found.as_ref().map_or(1, CallReport::attempts);
+                assert_eq!(failure.report().unwrap().attempts(), attempts);
+                assert!(next(&mut body).is_none() && body.is_end_stream());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_success_in_the_head_ends_without_any_trailers() {
+    for found in [None, Some(report(Outcome::Success))] {
+        let fields = [("grpc-status", "0")];
+        let response = told(answer(&fields, Frames::default(), found)).unwrap();
+        let mut body = response.into_body();
+        assert!(body.is_end_stream());
+        assert!(next(&mut body).is_none());
+    }
+}
+
+/// An error of code `OK` is a success to many a caller.
+#[test]
+fn two_statuses_that_contradict_each_other_are_an_unknown_status_wherever_they_are() {
+    let outcome = unknown(Reason::ServerError);
+    for pair in [["0", "14"], ["14", "0"], ["3", "13"]] {
+        let fields = pair.map(|status| ("grpc-status", status));
+        let twice = || {
+            let mut twice = HeaderMap::new();
+            for (name, value) in fields {
+                twice.append(name, value.parse().unwrap());
+            }
+            twice
+        };
+        let message = || Frame::data(Bytes::from_static(b"order"));
+        let mut in_head = answer(&[], Frames::default(), Some(report(outcome)));
+        *in_head.as_mut().unwrap().headers_mut() = twice();
+        let before = Frames::new([Frame::trailers(twice())]);
+        let before = answer(&[], before, Some(report(outcome)));
+        for told in [refused(in_head), refused(before)] {
+            assert_eq!(told.code(), Code::Unknown, "{pair:?}");
+            assert_eq!(failure(&told).outcome(), outcome);
+        }
+        for found in [None, Some(report(Outcome::Success)), Some(report(outcome))] {
+            let frames = Frames::new([message(), Frame::trailers(twice())]);
+            let mut body = told(answer(&[], frames, found)).unwrap().into_body();
+            assert!(next(&mut body).unwrap().unwrap().is_data());
+            let told = next(&mut body).unwrap().unwrap_err();
+            assert_eq!(told.code(), Code::Unknown, "{pair:?}");
+            assert_eq!(failure(&told).outcome(), outcome);
+        }
+    }
+}
+
+/// Who has called it one has its own reasons, and they are in the report.
+#[test]
+fn a_success_that_a_layer_below_has_called_a_failure_is_no_error_of_code_ok() {
+    let found = || Some(report(permanent(Reason::Rejected)));
+    let ok = [("grpc-status", "0")];
+    let response = told(answer(&ok, Frames::default(), found())).unwrap();
+    assert_eq!(response.headers()["grpc-status"], "0");
+    let kept = CallReport::of(response.extensions()).unwrap();
+    assert_eq!(kept.outcome(), permanent(Reason::Rejected));
+    assert!(response.body().is_end_stream());
+
+    let frames = Frames::new([Frame::trailers(headers(&ok))]);
+    let mut body = told(answer(&[], frames, found())).unwrap().into_body();
+    let trailers = next(&mut body).unwrap().unwrap().into_trailers().unwrap();
+    assert_eq!(trailers["grpc-status"], "0");
+    assert!(next(&mut body).is_none());
+}
+
 #[test]
 fn the_trailers_of_a_success_pass_untouched() {
     let trailers = headers(&[("grpc-status", "0"), ("x-desk", "7")]);
@@ -330,6 +445,52 @@ fn details_that_are_no_base64_are_left_out() {
         (status.code(), status.details()),
         (Code::Unavailable, &[][..])
     );
+}
+
+#[test]
+fn details_that_are_no_base64_are_left_out_of_a_success_too() {
+    const DETAILS: &str = "grpc-status-details-bin";
+    for found in [
+        None,
+        Some(report(Outcome::Success)),
+        Some(report(OVERLOADED)),
+    ] {
+        for (details, kept) in [("!!!", false), ("%%%", false), ("AQID", true)] {
+            let fields = [("grpc-status", "0"), (DETAILS, details)];
+            // A failure that was found in a head without messages is told as one.
+            if found
+                .as_ref()
+                .is_none_or(|found| found.outcome().is_success())
+            {
+                let response = told(answer(&fields, Frames::default(), found.clone())).unwrap();
+                assert_eq!(response.headers().contains_key(DETAILS), kept);
+                let status = Status::from_header_map(response.headers()).unwrap();
+                assert_eq!(status.code(), Code::Ok);
+            }
+            let message = Frame::data(Bytes::from_static(b"order"));
+            let trailers = Frame::trailers(headers(&fields));
+            let frames = Frames::new([message, trailers]);
+            let mut body = told(answer(&[], frames, found.clone()))
+                .unwrap()
+                .into_body();
+            assert!(next(&mut body).unwrap().unwrap().is_data());
+            let trailers = next(&mut body).unwrap().unwrap().into_trailers().unwrap();
+            assert_eq!(trailers.contains_key(DETAILS), kept);
+            assert_eq!(trailers["grpc-status"], "0");
+        }
+    }
+}
+
+/// tonic looks at the first, and who knows which one the next version takes.
+#[test]
+fn details_of_which_one_is_no_base64_are_left_out() {
+    let mut answer = answer(&[("grpc-status", "0")], Frames::default(), None);
+    for details in ["AQID", "!!!"] {
+        let headers = answer.as_mut().unwrap().headers_mut();
+        headers.append("grpc-status-details-bin", details.parse().unwrap());
+    }
+    let response = told(answer).unwrap();
+    assert!(!response.headers().contains_key("grpc-status-details-bin"));
 }
 
 #[test]
@@ -409,12 +570,64 @@ fn a_call_that_was_not_started_for_want_of_time_is_late() {
 fn a_status_that_a_layer_below_has_made_keeps_its_code_and_metadata() {
     let mut below = Status::aborted("not now");
     below.metadata_mut().insert("x-desk", "7".parse().unwrap());
-    let wrapped = Failure::new(OVERLOADED, Delivery::MaybeSent, below.clone());
+    let outcome = permanent(Reason::Rejected);
+    let wrapped = Failure::new(outcome, Delivery::NotSent, below.clone());
     for (error, has_failure) in [(below.into(), false), (wrapped.into(), true)] {
         let status = refused(Err(error));
         assert_eq!(status.code(), Code::Aborted);
         assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
         assert_eq!(Failure::of(&status).is_some(), has_failure);
+    }
+}
+
+/// Whoever sends again what is unavailable or was aborted would do it twice.
+#[test]
+fn a_status_that_a_layer_below_has_made_of_an_unknown_outcome_says_no_more_than_is_known() {
+    for (reason, code) in [
+        (Reason::Transport, Code::Unknown),
+        (Reason::Overloaded, Code::Unknown),
+        (Reason::TimedOut, Code::DeadlineExceeded),
+    ] {
+        for made in [Code::Unavailable, Code::ResourceExhausted, Code::Aborted] {
+            let mut below = Status::new(made, "not now");
+            below.metadata_mut().insert("x-desk", "7".parse().unwrap());
+            let error = Failure::new(unknown(reason), Delivery::MaybeSent, below);
+            let status = refused(Err(error.into()));
+            assert_eq!((status.code(), status.message()), (code, "not now"));
+            assert_eq!(status.metadata().get("x-desk").unwrap(), "7");
+            assert_eq!(failure(&status).outcome(), unknown(reason));
+        }
+    }
+}
+
+/// What the server has said stays what the server has said, however often it is wrapped.
+#[test]
+fn a_status_of_the_server_keeps_its_code_through_another_layer() {
+    let fields = [("grpc-status", "14")];
+    let server = refused(answer(&fields, Frames::default(), Some(report(OVERLOADED))));
+    let status = refused(Err(
+        Failure::new(OVERLOADED, Delivery::Answered, server).into()
+    ));
+    assert_eq!(status.code(), Code::Unavailable);
+}
+
+/// tonic makes one of a stream that was reset, and its code is a guess.
+#[test]
+fn a_status_made_of_a_transport_error_is_no_word_of_the_server() {
+    for (outcome, code) in [
+        (unknown(Reason::ResponseBody), Code::Unknown),
+        (retryable(Reason::Transport), Code::Unavailable),
+        (permanent(Reason::Unrecognized), Code::Unknown),
+    ] {
+        for guess in [Code::Unavailable, Code::ResourceExhausted, Code::Cancelled] {
+            let mut reset = Status::new(guess, "stream reset");
+            reset.set_source(std::sync::Arc::new(std::io::Error::other("reset")));
+            let broken = Failure::new(outcome, Delivery::Answered, reset);
+            let response = told(answer(&[], Frames::failing(broken), None)).unwrap();
+            let status = next(&mut response.into_body()).unwrap().unwrap_err();
+            assert_eq!(status.code(), code, "{guess:?}");
+            assert_eq!(failure(&status).outcome(), outcome);
+        }
     }
 }
 
