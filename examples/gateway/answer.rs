@@ -1,6 +1,6 @@
 //! From what became of a call to what its caller is told.
 //!
-//! Every answer says in `x-outcome` what became of the call: `success`, `retryable`, `permanent` or
+//! Every proxied answer says in `x-outcome` what became of the call: `success`, `retryable`, `permanent` or
 //! `unknown`; with `x-outcome-reason`, `x-outcome-delivery`, `x-outcome-attempts` and, where nothing more was
 //! tried, `x-outcome-not-retried`.
 //!

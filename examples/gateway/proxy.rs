@@ -8,7 +8,9 @@ use axum::{
 };
 use http::{Request, Response, StatusCode, Version};
 
-use super::{answer, caller, config::Config, headers, problem::Problem, upstream::Upstream};
+use super::{
+    answer, caller, config::Config, headers, problem::Problem, target, upstream::Upstream,
+};
 
 /// Sends a request to the upstream that its path belongs to.
 ///
@@ -19,12 +21,18 @@ pub(crate) async fn forward(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request<Body>,
 ) -> Response<Body> {
-    let Some(upstream) = config.upstream_of(request.uri().path()) else {
+    let Some(path) = target::plain(request.uri().path()) else {
+        let problem =
+            not_understood("the path has segments that go up, or escaped dots or slashes");
+        return answer::refuse(problem);
+    };
+    let path = path.into_owned();
+    let Some(upstream) = config.upstream_of(&path) else {
         let title = "No upstream has this path";
         let problem = Problem::new(StatusCode::NOT_FOUND, "no-upstream", title);
         return answer::refuse(problem);
     };
-    let request = match prepare(&config, upstream, peer, request) {
+    let request = match prepare(&config, upstream, peer, &path, request) {
         Ok(request) => request,
         Err(problem) => return answer::refuse(problem),
     };
@@ -44,17 +52,13 @@ fn prepare(
     config: &Config,
     upstream: &Upstream,
     peer: SocketAddr,
+    path: &str,
     request: Request<Body>,
 ) -> Result<Request<Body>, Problem> {
     let (mut head, body) = request.into_parts();
-    let rest = upstream.prefix.rest(head.uri.path()).unwrap_or_default();
+    let rest = upstream.prefix.rest(path).unwrap_or_default();
     let Some(uri) = upstream.base.target(rest, head.uri.query()) else {
-        return Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad-request",
-            "The request cannot be understood",
-        )
-        .with("detail", "the path has segments that go up"));
+        return Err(not_understood("the path is too long, or none"));
     };
     let wishes = caller::read(&mut head.headers, &config.names, upstream)?;
     let told = upstream.tells_peer.then(|| peer.ip());
@@ -72,6 +76,11 @@ fn prepare(
     head.uri = uri;
     head.version = Version::HTTP_11;
     Ok(Request::from_parts(head, body))
+}
+
+fn not_understood(detail: &str) -> Problem {
+    let title = "The request cannot be understood";
+    Problem::new(StatusCode::BAD_REQUEST, "bad-request", title).with("detail", detail)
 }
 
 impl Config {

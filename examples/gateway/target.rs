@@ -1,5 +1,7 @@
 //! Where a request goes.
 
+use std::borrow::Cow;
+
 use http::{Uri, uri::PathAndQuery};
 
 /// The part of the paths of this gateway that belongs to one upstream.
@@ -21,7 +23,7 @@ impl Prefix {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         if !text.starts_with('/')
             || !text.bytes().all(fits)
-            || has_dots(text)
+            || is_ambiguous(text)
             || text.contains("//")
         {
             return None;
@@ -69,9 +71,9 @@ impl Base {
         &self.origin
     }
 
-    /// Returns where a request goes, or `None` if it would leave the base.
+    /// Returns where a request goes, or `None` if it could leave the base.
     pub(crate) fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
-        if has_dots(rest) {
+        if is_ambiguous(rest) {
             return None;
         }
         let rest = if rest.is_empty() && self.path.is_empty() {
@@ -109,13 +111,50 @@ pub(crate) fn plain_http(text: &str) -> Result<(String, Uri), &'static str> {
     Ok((origin, uri))
 }
 
-/// Whether a path has a segment that goes up or stays, escaped or not (RFC 3986, section 5.2.4), by which
-/// it would be another path for the upstream than it is here.
-fn has_dots(path: &str) -> bool {
-    path.split('/').any(|segment| {
-        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
-        plain == "." || plain == ".."
-    })
+/// Writes a path as it is meant: without escapes of what needs none (RFC 3986, section 6.2.2.2), so that it
+/// has one upstream and one cost. `None` if servers do not agree on what it means.
+pub(crate) fn plain(path: &str) -> Option<Cow<'_, str>> {
+    if is_ambiguous(path) {
+        return None;
+    }
+    if !path.contains('%') {
+        return Some(Cow::Borrowed(path));
+    }
+    let mut plain = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('%') {
+        plain.push_str(before);
+        let digits = after.get(..2).filter(|digits| is_hex(digits));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte.map(char::from) {
+            Some(meant) if meant.is_ascii_alphanumeric() || "-_~".contains(meant) => {
+                plain.push(meant);
+                rest = &after[2..];
+            }
+            _ => {
+                plain.push('%');
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    Some(Cow::Owned(plain))
+}
+
+fn is_hex(digits: &str) -> bool {
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a path would be another one for some servers than it is here: by a segment that goes up or stays
+/// (RFC 3986, section 5.2.4), also with parameters, or by an escaped dot or slash of either kind.
+fn is_ambiguous(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let escaped = ["%2e", "%2f", "%5c", "\\"];
+    escaped.iter().any(|escaped| path.contains(escaped))
+        || path.replace("%3b", ";").split('/').any(|segment| {
+            let name = segment.split(';').next().unwrap_or_default();
+            name == "." || name == ".."
+        })
 }
 
 #[cfg(test)]
@@ -163,6 +202,25 @@ mod tests {
             "http://venue.example:0",
         ] {
             assert!(Base::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+    #[test]
+    fn a_path_is_written_in_one_way_or_refused() {
+        for (path, meant) in [
+            ("/a/b", "/a/b"),
+            ("/%61%7E%2d/%5a", "/a~-/Z"),
+            ("/%20%3A%c3%a9", "/%20%3A%c3%a9"),
+            // Nobody's escapes are taken off twice, and what is none stays.
+            ("/%2561/%/%6/%+1/%zz%61", "/%2561/%/%6/%+1/%zza"),
+            ("/a.b;c=..", "/a.b;c=.."),
+            ("/...", "/..."),
+        ] {
+            assert_eq!(plain(path).as_deref(), Some(meant), "{path:?}");
+        }
+        for path in [
+            "/a/..", "/./a", "/%2E", "/a%2eb", "/a%2Fb", "/a%5Cb", "/a\\b", "/..;a/b", "/.%3ba",
+        ] {
+            assert_eq!(plain(path), None, "{path:?}");
         }
     }
 }

@@ -340,6 +340,13 @@ async fn paths_belong_to_the_longest_prefix_and_stay_below_the_base() {
         ("/", 404),
         ("/api/v1/../../admin", 400),
         ("/api/%2e%2E/admin", 400),
+        ("/api/v1/a%2eb", 400),
+        ("/api/v1/a%2Fb", 400),
+        ("/api/v1/a%5cb", 400),
+        ("/api/v1/..;a=b/admin", 400),
+        ("/api/v1/.%3Ba/admin", 400),
+        ("/api/v1/a.b;c=d", 200),
+        ("/api/%762/%7a", 200),
     ] {
         let got = send(gateway.get(path), "").await;
         assert_eq!(got.status, status, "{path}");
@@ -348,8 +355,8 @@ async fn paths_belong_to_the_longest_prefix_and_stay_below_the_base() {
         let entries = venue.ledger().entries().into_iter();
         entries.map(|entry| entry.path).collect::<Vec<_>>()
     };
-    assert_eq!(paths(&one), ["/base/v1/x", "/base/v22"]);
-    assert_eq!(paths(&other), ["/y"]);
+    assert_eq!(paths(&one), ["/base/v1/x", "/base/v22", "/base/v1/a.b;c=d"]);
+    assert_eq!(paths(&other), ["/y", "/z"]);
 }
 
 #[tokio::test]

@@ -99,3 +99,13 @@ async fn where_callers_have_no_say_nothing_is_left_to_others() {
     assert_eq!(status["limits"][0]["used"], 10);
     assert_eq!(status["classes"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn an_escape_too_many_does_not_change_what_a_request_costs() {
+    let venue = Venue::start().unwrap();
+    let more = "[[upstream.limit]]\nname = \"weight\"\nkind = \"sliding\"\ncapacity = 100\nwindow = \"1h\"\n\
+                [[upstream.cost]]\npath = \"/depth\"\nunits = { weight = 50 }\n";
+    let gateway = Gateway::before(&venue, more).await;
+    assert_eq!(send(gateway.get("/venue/%64epth"), "").await.status, 200);
+    assert_eq!(gateway.status().await["limits"][0]["used"], 50);
+}
