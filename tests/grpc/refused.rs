@@ -121,6 +121,42 @@ async fn a_refused_stream_of_messages_that_was_not_kept_is_not_sent_again() {
     }
 }
 
+/// A server that means well and encodes its details badly; tonic panics at them.
+#[tokio::test]
+async fn details_that_are_no_base64_bring_nobody_down() {
+    const STATUS: (&str, &str) = ("grpc-status", "0");
+    const DETAILS: (&str, &str) = ("grpc-status-details-bin", "!!!");
+    for message in [true, false] {
+        let server = Server::start(move |mut conn| async move {
+            conn.start_http2(&[]).await?;
+            let head = [(":status", "200"), ("content-type", "application/grpc")];
+            loop {
+                let stream = read(&mut conn).await?;
+                let mut answer = Vec::new();
+                if message {
+                    answer.extend(frame::headers(stream, &head, false));
+                    answer.extend(frame::data(stream, EMPTY, false));
+                    answer.extend(frame::trailers(stream, &[STATUS, DETAILS]));
+                } else {
+                    let head = [head[0], head[1], STATUS, DETAILS];
+                    answer.extend(frame::headers(stream, &head, true));
+                }
+                conn.write_all(&answer).await?;
+            }
+        });
+        let server = server.unwrap();
+        let placed = within(orders(url(&server)).place(place())).await;
+        assert_eq!(placed.is_ok(), message, "{placed:?}");
+        let watch = WatchRequest::default();
+        let events = within(orders(url(&server)).watch(watch)).await.unwrap();
+        let mut events = events.into_inner();
+        if message {
+            assert!(within(events.message()).await.unwrap().is_some());
+        }
+        assert!(within(events.message()).await.unwrap().is_none());
+    }
+}
+
 /// Answers a call with a head and so many messages, and resets the stream when they are read.
 async fn reset_an_answer(mut conn: Connection, messages: usize, reason: u32) -> io::Result<()> {
     conn.start_http2(&[]).await?;

@@ -119,7 +119,7 @@ async fn a_server_that_stays_busy_is_left_alone_after_three_attempts() {
 }
 
 #[tokio::test]
-async fn an_attempt_number_and_the_metadata_are_those_of_the_call() {
+async fn the_metadata_of_a_call_is_that_of_each_attempt() {
     let desk = Desk::open().await.unwrap();
     desk.next(path::GET, busy());
     let mut request = get();
@@ -128,7 +128,9 @@ async fn an_attempt_number_and_the_metadata_are_those_of_the_call() {
         .insert("x-desk", "7".parse().unwrap());
     let unknown_order = within(orders(desk.url()).get(request)).await.unwrap_err();
     assert_eq!(unknown_order.code(), Code::NotFound);
-    for seen in desk.seen(path::GET) {
+    let seen = desk.seen(path::GET);
+    assert_eq!(seen.len(), 2);
+    for seen in seen {
         assert_eq!(seen.metadata.get("x-desk").unwrap(), "7");
         assert_eq!(seen.metadata.get("x-operation-id").unwrap(), ID);
     }

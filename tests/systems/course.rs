@@ -73,7 +73,7 @@ where
     let budget = RateBudget::builder("course")
         .limit(Limit::sliding("requests", 200, setup.minute))
         // Of 200 the sweep leaves 60 to orders.
-        .class(Class::new("order").owes_nothing())
+        .class(Class::new("order"))
         .class(Class::new("sweep").leave_percent(30))
         // A sweep may take its time.
         .max_wait(5 * MINUTE)

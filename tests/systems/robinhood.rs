@@ -6,9 +6,9 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use tower::Layer;
 use tower_outcome::{
-    Backoff, Class, Clock, HintPolicy, Hints, HttpClassifier, Jitter, Limit, ManualClock,
-    NotRetried, Outcome, RateBudget, RateLimitLayer, Reason, RetryBudget, RetryLayer, SealLayer,
-    SignLayer, SystemClock, Template, Verifier, sign::SigningTime,
+    self as outcome, Backoff, Class, Clock, HintPolicy, Hints, HttpClassifier, Jitter, Judged,
+    Limit, ManualClock, NotRetried, Outcome, RateBudget, RateLimitLayer, Reason, RetryBudget,
+    RetryLayer, SealLayer, SignLayer, SystemClock, Template, Verifier, sign::SigningTime,
 };
 use tower_outcome_testkit::{Answer, Fault, Point, Signature, Signed, Venue};
 
@@ -25,7 +25,14 @@ where
     WitnessConnector<ConnectTimeout<C>>: Connect + Clone + Send + Sync + 'static,
 {
     let transient = [429, 500, 502, 503, 504].map(|code| StatusCode::from_u16(code).unwrap());
-    let classifier = HttpClassifier::builder().transient(transient);
+    let classifier = HttpClassifier::builder()
+        .transient(transient)
+        // Too early is a refusal as any other: it is not listed.
+        .head_rule(|seen: Judged<'_>| {
+            let reason = Reason::Rejected;
+            let is_it = seen.head.status == StatusCode::TOO_EARLY;
+            is_it.then_some(outcome::Answer::Rejected { reason })
+        });
     let hints = Hints::new()
         .policy(HintPolicy::Replace)
         .clamp(secs(8))
@@ -126,8 +133,8 @@ fn waits_are_capped_at_eight_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_404_and_a_401_are_not_retried() {
-    for code in [404, 401] {
+async fn a_404_a_401_and_whatever_is_not_listed_is_not_retried() {
+    for code in [404, 401, 400, 403, 408, 409, 422, 425, 501, 505] {
         let (venue, wire, client) = venue(always(Answer::status(code)));
         let (result, report) = make(&client, get(&venue)).await;
         assert_eq!(result.unwrap().status(), code);

@@ -39,6 +39,12 @@ where
     let classifier = HttpClassifier::builder()
         .transient([502, 503, 504].map(|code| StatusCode::from_u16(code).unwrap()))
         .refuses_before_acting([StatusCode::TOO_MANY_REQUESTS])
+        // Too early is a refusal as any other: it is not listed.
+        .head_rule(|seen: Judged<'_>| {
+            let reason = Reason::Rejected;
+            let is_it = seen.head.status == StatusCode::TOO_EARLY;
+            is_it.then_some(outcome::Answer::Rejected { reason })
+        })
         .body_rule(ErrorCode)
         .build()
         .unwrap();

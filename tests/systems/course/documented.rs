@@ -273,13 +273,15 @@ async fn an_order_whose_signal_has_expired_is_never_sent() {
     desk.make(late).await.0.unwrap();
     assert_eq!(desk.sent(), 1);
 
+    // The next turn is in forty seconds: in time for the call, and too late for a signal of thirty.
     let desk = Desk::open([]);
-    let signal = |symbol| Signal::of(symbol, MINUTE);
-    let spend = (0..200).map(|symbol| desk.make(order(&desk.venue, signal(symbol))));
-    join_all(spend).await;
-    let (result, _) = desk.make(order(&desk.venue, signal(200))).await;
-    assert!(result.is_err());
+    let place = |symbol, good_for| desk.make(order(&desk.venue, Signal::of(symbol, good_for)));
+    join_all((0..200).map(|symbol| place(symbol, MINUTE))).await;
+    advance(secs(20)).await;
+    assert!(place(200, secs(30)).await.0.is_err());
     assert_eq!(desk.sent(), 200);
+    place(201, MINUTE).await.0.unwrap();
+    assert_eq!(desk.sent(), 201);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,10 @@
 //! What the client for StoneX documents.
 
-use std::{convert::Infallible, future::pending, io};
+use std::{
+    convert::Infallible,
+    future::{pending, ready},
+    io,
+};
 
 use futures_util::{StreamExt, future::join_all, stream};
 use http::Uri;
@@ -8,7 +12,9 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinHandle, time::sleep};
-use tower_outcome::{Bound, Deadline, Failure, NotRetried, Refused, ReplayBody, Unauthenticated};
+use tower_outcome::{
+    Bound, Deadline, Delivery, Failure, NotRetried, Refused, ReplayBody, Unauthenticated,
+};
 use tower_outcome_testkit::Point;
 
 use super::*;
@@ -87,6 +93,28 @@ async fn five_seconds_are_waited_for_one_of_twenty_connections() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_log_in_waits_for_one_of_the_twenty_connections_too() {
+    let venue = Venue::start().unwrap();
+    let wire = Wire::to(&venue);
+    let stonex: Stonex = stonex(&wire, &venue, 0, Always::MOST);
+    let stalls = (0..20).map(|number| {
+        let mut call = failing(&Fault::Stall { at: Point::Body }, get(&venue));
+        let name = number.to_string().parse().unwrap();
+        call.headers_mut().insert(Ledger::OPERATION_HEADER, name);
+        call.extensions_mut().insert(Unauthenticated::new());
+        tokio::spawn(stonex.client.send(call))
+    });
+    let stalls: Vec<_> = stalls.collect();
+    let start = Instant::now();
+    yield_now().await;
+    let (result, _) = make(&stonex.client, get(&venue)).await;
+    assert_eq!(struck(&result.unwrap_err()), Bound::Acquire);
+    assert_eq!(start.elapsed(), secs(5));
+    assert_eq!(wire.departures().len(), 20, "no log-in among them");
+    stalls.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_is_retried_three_times() {
     let floor = Floor::open(always(Answer::status(503)), 3).await;
     let (result, report) = floor.make(get(&floor.venue)).await;
@@ -131,11 +159,14 @@ async fn a_502_503_or_504_is_retried_for_idempotent_calls_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_500_is_not_retried_at_all() {
-    for method in IDEMPOTENT.iter().chain(&OTHERS) {
-        let floor = Floor::open(always(Answer::status(500)), 3).await;
-        floor.make(floor.call(method)).await.0.unwrap();
-        assert_eq!(floor.wire.departures().len(), 1, "{method}");
+async fn a_500_and_whatever_is_not_listed_is_not_retried_at_all() {
+    for code in [400, 403, 404, 408, 409, 422, 425, 500, 501, 505, 520] {
+        for method in IDEMPOTENT.iter().chain(&OTHERS) {
+            let floor = Floor::open(always(Answer::status(code)), 3).await;
+            let (result, _) = floor.make(floor.call(method)).await;
+            assert_eq!(result.unwrap().status(), code);
+            assert_eq!(floor.wire.departures().len(), 1, "{method} {code}");
+        }
     }
 }
 
@@ -159,19 +190,24 @@ async fn transport_errors_are_retried_for_idempotent_calls_only() {
 /// Not even where it is proven that nothing was sent.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_refused_is_retried_for_idempotent_calls_only() {
-    for (method, sent) in [(Method::GET, 4), (Method::POST, 1)] {
-        let floor = Floor::open([], 3).await;
-        let call = floor.call(&method);
-        let Floor {
-            venue,
-            wire,
-            stonex,
-            ..
-        } = floor;
-        drop(venue);
-        let (result, _) = make(&stonex.client, call).await;
-        assert!(result.is_err());
-        assert_eq!(wire.departures().len(), sent, "{method}");
+    let refused = service_fn(|_: Uri| {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        ready(Err::<TokioIo<TcpStream>, _>(refused))
+    });
+    for (methods, sent) in [(&IDEMPOTENT[..], 4), (&OTHERS[..], 1)] {
+        for method in methods {
+            let venue = Venue::start().unwrap();
+            let wire = Wire::to(&venue).through(refused);
+            let stonex: Stonex = stonex(&wire, &venue, 3, Always::MOST);
+            let mut call = request(method.clone(), &venue, "/order/123");
+            call.extensions_mut().insert(Unauthenticated::new());
+            let (result, report) = make(&stonex.client, call).await;
+            let error = result.unwrap_err();
+            let failure = Failure::of(&*error).unwrap();
+            assert_eq!(failure.delivery(), Delivery::NotSent);
+            assert!(report.unwrap().outcome().is_retryable());
+            assert_eq!(wire.departures().len(), sent, "{method}");
+        }
     }
 }
 
