@@ -87,6 +87,13 @@ impl Judge {
         let Self::Undecided { call, report, .. } = self else {
             return None;
         };
+        if report
+            .as_ref()
+            .is_some_and(|report| report.settled().is_some())
+        {
+            // The last word on it. A record of another kind stands in for the answer.
+            return None;
+        }
         let repeatable: Repeatable = call.repeatable();
         let answer = answer.unwrap_or(GrpcClassifier::LOST);
         let outcome = answer.decide(repeatable, Attempt::FIRST).outcome;

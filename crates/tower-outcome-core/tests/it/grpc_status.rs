@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use tower_layer::Layer;
 use tower_outcome_core::{
     BoxError, CallReport, Delivery, Failure, GrpcStatusBody, GrpcStatusLayer, NotRetried, Outcome,
-    Reason, Repeatable,
+    Reason, Repeatable, SettledBy,
 };
 use tower_service::Service;
 
@@ -322,6 +322,17 @@ fn a_status_after_a_message_says_what_became_of_the_call() {
 }
 
 /// It looks whole to whoever counts messages.
+#[test]
+fn a_record_that_was_asked_for_needs_no_status() {
+    let settled = report(Outcome::Success).with_settled_by(Some(SettledBy::Inquiry));
+    let frames = Frames::new([Frame::data(Bytes::from_static(b"order"))]);
+    let mut body = told(answer(&[], frames, Some(settled)))
+        .unwrap()
+        .into_body();
+    assert!(next(&mut body).unwrap().unwrap().is_data());
+    assert!(next(&mut body).is_none());
+}
+
 #[test]
 fn an_answer_that_ends_without_a_status_is_lost() {
     let outcome = unknown(Reason::ResponseBody);

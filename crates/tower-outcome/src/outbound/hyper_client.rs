@@ -25,8 +25,7 @@ pub type HyperClient<K, B> = SharedClient<WitnessConnector<ConnectTimeout<K>>, B
 /// hyper-util's client behind one pointer.
 ///
 /// Each layer that may have to wait or to send again keeps a clone of the service below it with each
-/// request. hyper-util's client is about half a kilobyte of settings, which all of them would clone and move:
-/// below six layers that is a third of what they cost.
+/// request. hyper-util's client is a large struct of settings, which all of them would clone and move.
 pub struct SharedClient<C, B> {
     client: Arc<Client<C, B>>,
 }
