@@ -22,8 +22,8 @@ use super::Outbound;
 /// A client below a whole stack, without the types of what it is made of: to be kept in a struct, such as
 /// the state of an axum router.
 ///
-/// Made by [`Outbound::boxed`]. Clones share everything. It costs two allocations for a call: one for the
-/// future, and one for the body of the response.
+/// Made by [`Outbound::boxed`]. Clones share everything. A call costs an allocation for its future and
+/// one for the body of the response, and [`send`](Self::send) one more, for a clone of the client.
 ///
 /// ```
 /// use bytes::Bytes;
