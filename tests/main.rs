@@ -8,6 +8,8 @@
 mod auth;
 mod bodiless;
 mod clock_cases;
+#[path = "soak/codec.rs"]
+mod codec;
 mod grpc;
 mod limits;
 mod messages;

@@ -12,7 +12,7 @@ use tower_outcome::{BoxError, CallReport, Outcome};
 use crate::{
     black_hole::BlackHole,
     call::{Call, Protocol},
-    message::Plain,
+    codec::Plain,
     stack::{CALL, Grpc, Http, Shared},
     tally::{Ending, Tally},
 };

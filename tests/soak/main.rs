@@ -20,6 +20,7 @@ mod black_hole;
 mod body;
 mod call;
 mod client;
+mod codec;
 mod message;
 mod observe;
 mod report;

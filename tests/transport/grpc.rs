@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use http::{
     Request, Response,
     header::{CONTENT_TYPE, TE},
@@ -13,7 +13,6 @@ use tonic::{
     Status,
     body::Body,
     client::{Grpc, GrpcService},
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     transport::{Channel, Endpoint},
 };
 use tower::{ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
@@ -25,6 +24,7 @@ use super::{
     client::{Evidence, within},
     peer::Peer,
 };
+use crate::codec::Plain;
 
 pub(crate) type Stack = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
@@ -33,10 +33,6 @@ pub(crate) const PLACE: &str = "/venue.Orders/Place";
 
 /// A message of two bytes, as it is on the wire.
 pub(crate) const MESSAGE: &[u8] = &[0, 0, 0, 0, 2, b'h', b'i'];
-
-/// Messages that are bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Plain;
 
 pub(crate) fn endpoint(peer: &Peer) -> Endpoint {
     Endpoint::from_shared(peer.origin()).unwrap()
@@ -121,40 +117,4 @@ pub(crate) fn answer(stream: u32) -> Vec<u8> {
     answer.extend(frame::data(stream, MESSAGE, false));
     answer.extend(frame::trailers(stream, &[("grpc-status", "0")]));
     answer
-}
-
-// === impl Plain ===
-
-impl Codec for Plain {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
-    }
 }
